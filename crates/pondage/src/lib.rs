@@ -1,1 +1,8 @@
+//! The process: command line, configuration, workers and their turns, doors, sessions, the
+//! console and the HTTP door. `ARCHITECTURE.md` follows one query through these files.
 
+pub mod config;
+pub mod control;
+pub mod link;
+pub mod session;
+pub mod worker;

@@ -1,0 +1,316 @@
+//! The valid configuration. Raw text becomes these types once ([`load`]); nothing after that
+//! checks a value again. A running process swaps a whole [`Config`] at reload; whatever a
+//! connection already uses stays until it lets go.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wire::pg::auth::Secret;
+
+/// Everything that was configured, valid.
+#[derive(Debug)]
+pub struct Config {
+    pub listen: Listen,
+    pub runtime: Runtime,
+    pub auth: Auth,
+    /// Defaults of every database and user (`[pool]`), nested under the next two.
+    pub pool: PoolOptions,
+    /// By the name that clients ask for; `*` takes what no other name matches.
+    pub databases: BTreeMap<String, Database>,
+    /// `[users.NAME]`.
+    pub users: BTreeMap<String, User>,
+    pub telemetry: Telemetry,
+    /// The file it came from, for RELOAD and for messages.
+    pub origin: Origin,
+}
+
+/// Where a configuration came from, and so where RELOAD looks again.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    File(PathBuf),
+    /// `pondage URL` and `pondage demo`.
+    CommandLine,
+}
+
+#[derive(Debug, Clone)]
+pub struct Listen {
+    pub postgres: Vec<Address>,
+    pub http: Option<SocketAddr>,
+    pub tls: ListenTls,
+    /// Permission bits of Unix sockets, default 0o777 as PostgreSQL's.
+    pub unix_socket_mode: u32,
+    /// Connections the kernel holds before they are accepted (`listen(2)`).
+    pub backlog: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    Tcp(SocketAddr),
+    /// The socket `DIR/.s.PGSQL.PORT`, named as libpq looks for it.
+    Unix { directory: PathBuf, port: u16 },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListenTlsMode {
+    Disable,
+    Prefer,
+    Require,
+    /// `require`, and the client shows a certificate that `client_ca` signed.
+    VerifyClient,
+}
+
+#[derive(Debug, Clone)]
+pub struct ListenTls {
+    pub mode: ListenTlsMode,
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+    pub client_ca: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Runtime {
+    /// Data-plane threads.
+    pub workers: usize,
+    /// Clients in all, over all workers; beyond it a client is told 53300.
+    pub max_clients: u32,
+    pub shutdown_timeout: Duration,
+    /// A client has this long to log in.
+    pub login_timeout: Duration,
+    pub pid_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMethod {
+    /// SCRAM-SHA-256; a secret that can't do it (md5) falls back to md5 as PostgreSQL's `md5` does.
+    Scram,
+    Md5,
+    /// The password in clear text (inside TLS, one hopes).
+    Password,
+    Trust,
+}
+
+#[derive(Debug, Clone)]
+pub struct Auth {
+    pub method: AuthMethod,
+    /// Users of `users_file`, read with the configuration.
+    pub file_users: BTreeMap<String, Secret>,
+    pub users_file: Option<PathBuf>,
+    /// `SELECT user, secret [, valid_until] ... WHERE user = $1`, run as `query_user`.
+    pub query: Option<AuthQuery>,
+    /// May run every console command.
+    pub admin_users: Vec<String>,
+    /// May run SHOW.
+    pub stats_users: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct AuthQuery {
+    pub sql: String,
+    pub user: String,
+    /// The upstream database it runs in; none: the one the client asks for.
+    pub database: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct User {
+    pub secret: Option<Secret>,
+    pub options: PoolOptions,
+    /// Over all databases.
+    pub max_client_connections: Option<u32>,
+    pub max_server_connections: Option<u32>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Database {
+    pub upstream: UpstreamOptions,
+    pub options: PoolOptions,
+    /// `[databases.X.users.Y]`.
+    pub users: BTreeMap<String, PoolOptions>,
+    pub max_client_connections: Option<u32>,
+    pub max_server_connections: Option<u32>,
+    pub disabled: bool,
+}
+
+/// What a database section says about its server; what is absent follows the client.
+#[derive(Debug, Clone)]
+pub struct UpstreamOptions {
+    pub host: Host,
+    pub port: u16,
+    /// None: the name the client asked for.
+    pub dbname: Option<String>,
+    /// None: the client's user. Some: the forced user.
+    pub user: Option<String>,
+    pub password: Option<String>,
+    pub tls: ServerTls,
+    pub connect_query: Option<String>,
+    pub application_name: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// A name or an address. `localhost` uses the server's Unix socket when it is there.
+    Tcp(String),
+    /// The directory of a Unix socket.
+    Unix(PathBuf),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ServerTlsMode {
+    Disable,
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ServerTls {
+    pub mode: ServerTlsMode,
+    /// None: the system's roots.
+    pub ca: Option<PathBuf>,
+    pub cert: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PoolMode {
+    Session,
+    Transaction,
+    Statement,
+}
+
+impl PoolMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            PoolMode::Session => "session",
+            PoolMode::Transaction => "transaction",
+            PoolMode::Statement => "statement",
+        }
+    }
+}
+
+/// What can be said for all, per database, per user and per user of a database; the nearest wins.
+#[derive(Debug, Clone, Default)]
+pub struct PoolOptions {
+    pub mode: Option<PoolMode>,
+    pub pool_size: Option<u32>,
+    pub min_pool_size: Option<u32>,
+    pub reserve_pool_size: Option<u32>,
+    pub reserve_pool_timeout: Option<Duration>,
+    pub wait_timeout: Option<Duration>,
+    pub connect_timeout: Option<Duration>,
+    pub server_login_retry: Option<Duration>,
+    pub server_lifetime: Option<Duration>,
+    pub server_idle_timeout: Option<Duration>,
+    pub server_check_delay: Option<Duration>,
+    pub server_check_query: Option<String>,
+    pub server_reset_query: Option<String>,
+    pub server_reset_always: Option<bool>,
+    pub max_prepared_statements: Option<u32>,
+    pub query_timeout: Option<Duration>,
+    pub idle_transaction_timeout: Option<Duration>,
+    pub client_idle_timeout: Option<Duration>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Telemetry {
+    pub log_level: String,
+    pub log_format: LogFormat,
+    pub log_connections: bool,
+    pub log_disconnections: bool,
+    /// Period of the averages in SHOW STATS.
+    pub stats_period: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    Auto,
+    Text,
+    Logfmt,
+    Json,
+}
+
+/// What one pool, a (database, user) pair, lives by. Durations of zero mean: never.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PoolConfig {
+    /// As the client names it.
+    pub database: String,
+    /// The user that logged in at Pondage.
+    pub user: String,
+    pub mode: PoolMode,
+    pub pool_size: u32,
+    pub min_pool_size: u32,
+    pub reserve_pool_size: u32,
+    pub reserve_pool_timeout: Duration,
+    pub wait_timeout: Duration,
+    pub connect_timeout: Duration,
+    pub server_login_retry: Duration,
+    pub server_lifetime: Duration,
+    pub server_idle_timeout: Duration,
+    pub server_check_delay: Duration,
+    /// Empty: an empty query.
+    pub server_check_query: String,
+    pub server_reset_query: String,
+    pub server_reset_always: bool,
+    /// Per server; 0: statements are not followed, as PgBouncer's max_prepared_statements = 0.
+    pub max_prepared_statements: u32,
+    pub query_timeout: Duration,
+    pub idle_transaction_timeout: Duration,
+    pub client_idle_timeout: Duration,
+    pub max_database_clients: Option<u32>,
+    pub max_user_clients: Option<u32>,
+    pub max_database_servers: Option<u32>,
+    pub max_user_servers: Option<u32>,
+    pub disabled: bool,
+    pub upstream: Upstream,
+}
+
+/// Where and as whom a pool's servers log in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Upstream {
+    pub host: Host,
+    pub port: u16,
+    pub database: String,
+    pub user: String,
+    /// None: only trust, peer and certificates can work.
+    pub password: Option<Secret>,
+    pub tls: ServerTls,
+    pub connect_query: Option<String>,
+    pub application_name: Option<String>,
+}
+
+/// Why there is no pool for a (database, user).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// 3D000
+    UnknownDatabase,
+}
+
+impl Config {
+    /// The pool of a client that asks for `database` as `user`. The wildcard database `*` takes
+    /// names that no section has.
+    pub fn pool(&self, database: &str, user: &str) -> Result<Arc<PoolConfig>, Refusal> {
+        resolve::pool(self, database, user)
+    }
+
+    /// The stored secret of a user from the configuration or the users file.
+    pub fn secret(&self, user: &str) -> Option<&Secret> {
+        self.users
+            .get(user)
+            .and_then(|known| known.secret.as_ref())
+            .or_else(|| self.auth.file_users.get(user))
+    }
+
+    pub fn is_admin(&self, user: &str) -> bool {
+        self.auth.admin_users.iter().any(|name| name == user)
+    }
+
+    pub fn is_stats(&self, user: &str) -> bool {
+        self.auth.stats_users.iter().any(|name| name == user)
+    }
+}
+
+mod resolve;

@@ -1,0 +1,159 @@
+//! What the control plane and the workers say to one another.
+//!
+//! A worker never waits for an answer: it sends a [`ToControl`] and goes on with its turn; the
+//! answer comes back as a [`ToWorker`], found by slot and generation so that a late answer for a
+//! connection that is gone is dropped.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use backend::moment::Moment;
+use tokio::sync::oneshot;
+use wire::pg::auth::Secret;
+
+use crate::config::{Config, PoolConfig, Upstream};
+use crate::link::{Ends, Link};
+use crate::worker::snapshot::WorkerSnapshot;
+
+/// A connection on a worker; `generation` tells it from an earlier one in the same slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ref {
+    pub worker: u8,
+    pub slot: u32,
+    pub generation: u32,
+}
+
+/// From a worker to the control plane.
+#[derive(Debug)]
+pub enum ToControl {
+    /// Dial, secure and log in; answered by [`ToWorker::ServerOpened`].
+    Open { worker: u8, ticket: u64, config: Arc<PoolConfig>, kind: OpenKind },
+    /// The client sent SSLRequest and was told `S` (or spoke TLS at once): do the handshake;
+    /// answered by [`ToWorker::Client`], or the socket is dropped.
+    AcceptTls { worker: u8, link: Link, ends: Ends, began: Moment },
+    /// Ask the database for the user's secret; answered by [`ToWorker::AuthAnswer`].
+    AuthQuery { client: Ref, config: Arc<PoolConfig>, user: String },
+    /// A clear-text password against a SCRAM verifier takes a PBKDF2; answered by
+    /// [`ToWorker::PasswordChecked`].
+    CheckPassword { client: Ref, user: String, password: Vec<u8>, secret: Secret },
+    /// Send a CancelRequest and wait until the server closes; answered by
+    /// [`ToWorker::CancelDone`] whatever comes of it.
+    Cancel { server: Ref, upstream: Arc<PoolConfig>, pid: u32, key: Vec<u8> },
+    /// One whole message of a console client; answers are [`ToWorker::ConsoleReply`].
+    Console { client: Ref, who: Arc<ConsoleUser>, message: Vec<u8> },
+    ConsoleGone { client: Ref },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpenKind {
+    /// For the pool.
+    Pooled,
+    /// For one client that asked for replication, with its own start-up parameters.
+    Replication { parameters: Vec<(String, String)> },
+}
+
+/// Who speaks on a console connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsoleUser {
+    pub user: String,
+    pub database: String,
+    pub admin: bool,
+}
+
+/// A server connection that has logged in and said ReadyForQuery.
+#[derive(Debug)]
+pub struct Opened {
+    pub link: Link,
+    pub ends: Ends,
+    /// What the server reported: ParameterStatus in order of arrival, the last value of each name.
+    pub parameters: Vec<(String, String)>,
+    pub pid: u32,
+    pub key: Vec<u8>,
+    /// For SHOW SERVERS: "TLSv1.3/TLS_AES_256_GCM_SHA384", or empty.
+    pub tls: String,
+}
+
+/// Why a server connection could not be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenError {
+    /// The server's own code (28P01, 3D000, 53300 ...), or 08001 when it was not reached.
+    pub code: String,
+    /// One line: what, where, why.
+    pub message: String,
+    /// The server's own detail and hint, if it said any.
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+    /// A new try with the same settings would end the same way (wrong password, no such
+    /// database): waiting clients are told at once.
+    pub permanent: bool,
+    pub at: SystemTime,
+}
+
+/// From the control plane (or another worker) to a worker.
+#[derive(Debug)]
+pub enum ToWorker {
+    /// A client whose TLS handshake is done; its StartupMessage comes next.
+    Client { link: Link, ends: Ends, tls: String, began: Moment },
+    ServerOpened { ticket: u64, result: Result<Box<Opened>, OpenError> },
+    /// `Ok(None)`: the query knows no such user. The answer is already checked for VALID UNTIL.
+    AuthAnswer { client: Ref, answer: Result<Option<Secret>, String> },
+    PasswordChecked { client: Ref, right: bool },
+    CancelDone { server: Ref },
+    /// Bytes for a console client; `close` ends the connection after them.
+    ConsoleReply { client: Ref, bytes: Vec<u8>, close: bool },
+    Snapshot { reply: oneshot::Sender<Box<WorkerSnapshot>> },
+    Command { command: Command, reply: oneshot::Sender<Result<(), String>> },
+    Reload { config: Arc<Config>, tls: Option<Arc<rustls::ServerConfig>> },
+    Shutdown(Shutdown),
+    /// Between workers: `worker` has clients waiting in this pool and no server for them.
+    Wanted { pool: PoolName, worker: u8 },
+    /// Between workers: an idle server changes hands.
+    Server(Box<crate::worker::MovedServer>),
+    /// Between workers: cancel what this client does, if the key is right.
+    CancelKey { slot: u32, generation: u32, secret: u32 },
+}
+
+/// The pair that names a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PoolName {
+    pub database: String,
+    pub user: String,
+}
+
+/// Console commands that change what a worker does. A `None` database means: all.
+/// The reply is sent when it is done; PAUSE, WAIT_CLOSE and SUSPEND may take long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// New statements wait; replied when no server of it is in use.
+    Pause { database: Option<String> },
+    Resume { database: Option<String> },
+    /// Close every server when it is released; idle ones at once.
+    Reconnect { database: Option<String> },
+    Disable { database: String },
+    Enable { database: String },
+    /// Close its clients and servers at once, and pause it.
+    Kill { database: Option<String> },
+    KillClient { slot: u32, generation: u32 },
+    /// Replied when no server from before the last RECONNECT or reload is left.
+    WaitClose { database: Option<String> },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shutdown {
+    /// No new clients; end when every client has left (TERM, SHUTDOWN WAIT_FOR_CLIENTS).
+    WaitForClients,
+    /// Clients are closed when they hold no server; end when every server is idle
+    /// (INT, SHUTDOWN WAIT_FOR_SERVERS).
+    WaitForServers,
+    Immediate,
+}
+
+impl Upstream {
+    /// "app at db.example:5432", for messages.
+    pub fn place(&self) -> String {
+        match &self.host {
+            crate::config::Host::Tcp(host) => format!("{}:{}", host, self.port),
+            crate::config::Host::Unix(dir) => format!("{}/.s.PGSQL.{}", dir.display(), self.port),
+        }
+    }
+}

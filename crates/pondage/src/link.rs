@@ -1,0 +1,26 @@
+//! A connected socket on its way between the control plane and a worker, with its TLS state.
+
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+
+/// A non-blocking connected socket.
+#[derive(Debug)]
+pub enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A socket, its TLS session when it has one (handshake done), and plaintext already read from it.
+#[derive(Debug)]
+pub struct Link {
+    pub socket: Socket,
+    pub tls: Option<Box<rustls::Connection>>,
+    pub early: Vec<u8>,
+}
+
+/// The two ends of a connection as people see them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    Tcp { remote: SocketAddr, local: SocketAddr },
+    Unix { peer_pid: Option<i32>, port: u16 },
+}

@@ -1,0 +1,5 @@
+pub mod snapshot;
+
+/// An idle server on its way to another worker.
+#[derive(Debug)]
+pub struct MovedServer {}

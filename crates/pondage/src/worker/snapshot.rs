@@ -1,0 +1,137 @@
+//! What a worker tells the console, the metrics and the dashboard: copies, made when asked for.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::config::{PoolConfig, PoolMode};
+use crate::link::Ends;
+
+#[derive(Debug, Clone, Default)]
+pub struct WorkerSnapshot {
+    pub worker: u8,
+    pub pools: Vec<PoolSnapshot>,
+    pub clients: Vec<ConnectionSnapshot>,
+    pub servers: Vec<ConnectionSnapshot>,
+    pub memory: Vec<MemorySnapshot>,
+    pub turns: u64,
+    /// Log-ins under way, not yet in a pool.
+    pub logging_in: u32,
+    /// Clients refused or failed before they were in a pool, by SQLSTATE.
+    pub refused: Vec<(String, u64)>,
+}
+
+#[derive(Debug, Clone)]
+pub struct PoolSnapshot {
+    pub database: String,
+    pub user: String,
+    pub config: Arc<PoolConfig>,
+    pub mode: PoolMode,
+    pub cl_active: u32,
+    pub cl_waiting: u32,
+    pub cl_active_cancel_req: u32,
+    pub cl_waiting_cancel_req: u32,
+    pub sv_active: u32,
+    pub sv_active_cancel: u32,
+    pub sv_being_canceled: u32,
+    pub sv_idle: u32,
+    pub sv_used: u32,
+    pub sv_tested: u32,
+    pub sv_login: u32,
+    /// The oldest waiting client has waited this long.
+    pub maxwait: Duration,
+    pub paused: bool,
+    pub disabled: bool,
+    pub totals: Totals,
+    /// The last try to open a server failed: since when, how often, and the error.
+    pub failing: Option<(SystemTime, u32, String)>,
+}
+
+/// Counters of one pool since the process began; those of SHOW STATS and more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub xact_count: u64,
+    pub query_count: u64,
+    pub server_assignment_count: u64,
+    /// Bytes from clients.
+    pub received: u64,
+    /// Bytes to clients.
+    pub sent: u64,
+    pub xact_time_us: u64,
+    pub query_time_us: u64,
+    pub wait_time_us: u64,
+    pub client_parse_count: u64,
+    pub server_parse_count: u64,
+    pub bind_count: u64,
+    pub client_login_count: u64,
+    /// ErrorResponses that reached clients.
+    pub errors: u64,
+    pub server_opens: u64,
+    pub server_closes: u64,
+    pub cancels: u64,
+    pub query_time: Histogram,
+    pub wait_time: Histogram,
+}
+
+/// Durations in buckets that double: bucket `i` counts those up to `50 us << i`; the last one
+/// counts all that are longer (from about 13 s on).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Histogram {
+    pub buckets: [u64; Histogram::BUCKETS],
+    pub count: u64,
+    pub sum_us: u64,
+}
+
+impl Histogram {
+    pub const BUCKETS: usize = 20;
+
+    /// Upper bound of a bucket in microseconds; none for the last.
+    pub fn bound_us(bucket: usize) -> Option<u64> {
+        (bucket + 1 < Self::BUCKETS).then(|| 50u64 << bucket)
+    }
+
+    pub fn record(&mut self, micros: u64) {
+        let steps = micros.saturating_sub(1) / 50;
+        let bucket = (u64::BITS - steps.leading_zeros()) as usize;
+        self.buckets[bucket.min(Self::BUCKETS - 1)] += 1;
+        self.count += 1;
+        self.sum_us += micros;
+    }
+}
+
+/// A row of SHOW CLIENTS or SHOW SERVERS.
+#[derive(Debug, Clone)]
+pub struct ConnectionSnapshot {
+    pub slot: u32,
+    pub generation: u32,
+    /// PgBouncer's words: active, waiting, idle (clients); active, idle, used, tested, login,
+    /// active_cancel, being_canceled (servers).
+    pub state: &'static str,
+    pub user: String,
+    pub database: String,
+    pub replication: &'static str,
+    pub ends: Ends,
+    pub connect_time: SystemTime,
+    pub request_time: Option<SystemTime>,
+    pub wait: Duration,
+    pub close_needed: bool,
+    /// The other side's slot and generation while the two are joined.
+    pub link: Option<(u32, u32)>,
+    /// Of a server: PostgreSQL's process id; of a client on a Unix socket: its process id.
+    pub remote_pid: Option<u32>,
+    pub tls: String,
+    pub application_name: String,
+    pub prepared_statements: u32,
+    /// Unique in this process.
+    pub id: u64,
+}
+
+/// A row of SHOW MEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemorySnapshot {
+    pub name: &'static str,
+    /// Bytes of one.
+    pub size: u64,
+    pub used: u64,
+    pub free: u64,
+    pub memtotal: u64,
+}
