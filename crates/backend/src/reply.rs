@@ -106,6 +106,9 @@ impl Request {
 pub enum Event<'a> {
     /// A Sync, Query or FunctionCall is answered whole; its ReadyForQuery has been delivered.
     Ready(TxStatus),
+    /// Statement mode: the batch is answered but a transaction is open; its ReadyForQuery was
+    /// kept back.
+    LeftOpen,
     /// A request with `told` was done, or was skipped or failed.
     Settled { done: bool },
     /// The server waits for CopyData.

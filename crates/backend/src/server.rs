@@ -86,6 +86,9 @@ pub enum Unnamed {
 pub struct Server {
     /// Bytes for the socket.
     pub out: Vec<u8>,
+    /// Statement mode: a ReadyForQuery inside a transaction is kept back, and the owner is told
+    /// [`Event::LeftOpen`] instead.
+    pub single: bool,
     queue: VecDeque<Request>,
     /// The beginning of a message that is not decided yet.
     held: Vec<u8>,
@@ -126,6 +129,7 @@ impl Server {
     pub fn new(defaults: Arc<Settings>, now: Moment) -> Server {
         Server {
             out: Vec::new(),
+            single: false,
             queue: VecDeque::new(),
             held: Vec::new(),
             rest: 0,
@@ -243,9 +247,7 @@ impl Server {
     pub fn receive(&mut self, mut bytes: &[u8], replies: &mut impl Replies) -> Result<(), Lost> {
         if self.rest > 0 {
             let take = self.rest.min(bytes.len());
-            if let Some(owner) = self.rest_to {
-                replies.bytes(owner, &bytes[..take]);
-            }
+            flush(&bytes[..take], self.rest_to.unwrap_or(Owner::NOBODY), replies);
             self.rest -= take;
             bytes = &bytes[take..];
         }
@@ -263,9 +265,7 @@ impl Server {
                 self.held = held;
             } else if self.rest > 0 {
                 let take = self.rest.min(bytes.len());
-                if let Some(owner) = self.rest_to {
-                    replies.bytes(owner, &bytes[..take]);
-                }
+                flush(&bytes[..take], self.rest_to.unwrap_or(Owner::NOBODY), replies);
                 self.rest -= take;
                 bytes = &bytes[take..];
             }
@@ -419,6 +419,9 @@ impl Server {
         self.queue.pop_front();
         self.settle(head, true, replies);
         match head.fate {
+            Fate::Forward if self.single && self.status != TxStatus::Idle => {
+                replies.event(head.owner, Event::LeftOpen);
+            }
             Fate::Forward => {
                 replies.event(head.owner, Event::Ready(self.status));
                 return Ok(Verdict::Pass(head.owner));

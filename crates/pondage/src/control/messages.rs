@@ -36,6 +36,9 @@ pub enum ToControl {
     /// A clear-text password against a SCRAM verifier takes a PBKDF2; answered by
     /// [`ToWorker::PasswordChecked`].
     CheckPassword { client: Ref, user: String, password: Vec<u8>, secret: Secret },
+    /// SCRAM needs a verifier, which takes a PBKDF2 of the plain password; answered by
+    /// [`ToWorker::Derived`].
+    Derive { client: Ref, password: String },
     /// Send a CancelRequest and wait until the server closes; answered by
     /// [`ToWorker::CancelDone`] whatever comes of it.
     Cancel { server: Ref, upstream: Arc<PoolConfig>, pid: u32, key: Vec<u8> },
@@ -98,6 +101,7 @@ pub enum ToWorker {
     /// `Ok(None)`: the query knows no such user. The answer is already checked for VALID UNTIL.
     AuthAnswer { client: Ref, answer: Result<Option<Secret>, String> },
     PasswordChecked { client: Ref, right: bool },
+    Derived { client: Ref, password: String, verifier: wire::pg::auth::ScramVerifier },
     CancelDone { server: Ref },
     /// Bytes for a console client; `close` ends the connection after them.
     ConsoleReply { client: Ref, bytes: Vec<u8>, close: bool },
