@@ -303,7 +303,9 @@ impl Plane {
                 (0..taken).for_each(|_| budget.give_back());
             }
             for (budget, _) in &limits.also {
-                (0..taken).for_each(|_| drop(budget.take(u32::MAX)));
+                (0..taken).for_each(|_| {
+                    budget.take(u32::MAX);
+                });
             }
             pool.limits = limits;
         }
