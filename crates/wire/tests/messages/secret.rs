@@ -120,6 +120,20 @@ const PREPARED: &[(&str, &str)] = &[
     ("\u{a8}x", "SCRAM-SHA-256$4096:jZYLB7X5qX6/nUm0xLs60Q==$BbTY9+u4rkCYNxDu0FBz5rV1jewbwxegV0EtBVX82nU=:fJAtCt36UMmnh8yJsCNTA7ZwstiMrEa95ctOd9TTSjQ="),
     ("e\u{301}", "SCRAM-SHA-256$4096:2Nqe6RJ6ClZbTW7NfkLR3g==$LIT2n6wgPi47ztGl9hWZ951ZgvpbVjwRxP/2RqAFpSE=:0OzCk1tjlq+A8n5tkwqaftDjaxgBuWeyr5NZbKoTY7c="),
     ("\u{e000}\u{e9}", "SCRAM-SHA-256$4096:F8FRkeLD/GAYef34Gz4afQ==$rMCEztniOQd14wqNGCfQd+RL65c8YM67lOivUqFc0Js=:jo6Y2+d0iWUxdUicSZdgwCvtA+ObHo0hW6pNSJxjm3k="),
+    ("\u{627}\u{2168}", "SCRAM-SHA-256$4096:JjUccyXCSZyfvrpTtsjTkQ==$kEBt/z92gNsWWDAYxL5AuTzDZJQ6YXfk4TiOcqCrktE=:VPqf+qomhdWlqhsluY991t+eBKXCJlgy9iTGIC41Gf0="),
+    ("\u{627}\u{ff11}", "SCRAM-SHA-256$4096:X7h+tQBx5KQ6vm3kSsWAww==$anbXb37JvLrOyFznqqE4BvO1MPULcWveZPeXu93yWKA=:EtiwgsU/y96Xs9dER463g/xrMxtW65L1RtkHH4tiw/Y="),
+    ("\u{627}\u{2168}\u{628}", "SCRAM-SHA-256$4096:FzoNI/zCf2I3b0HkzmAfEQ==$TJOAkFxuf+bdMiX8bTnrhdmUtPogCNSRMI9WvHIzL40=:OqOM0nXyqFKjO2acuCMi92ROTvO7F25pzc0CANh8hXQ="),
+    ("\u{ff11}\u{627}", "SCRAM-SHA-256$4096:ZMEmDBJNHCzI7a5+bX4+GA==$wEIFVCZ5TZx3YcJcLBxuI3QzcoW3hqCt2BYn4yLcisY=:SQpdp40Um6hfue0vdKTUtUa5GMDeDM0JF1TM4fT6LVg="),
+    ("\u{e000}\u{2168}", "SCRAM-SHA-256$4096:fw76gyAtzb3QcrSrFlbjtA==$QsmaU30QPK/cAw/1C9hLw5qsoC/J5/BBTame6O92bVg=:1uKZIMyX0cgkerUHelp3qdWfGAMoMHPDLat+gBpiHKI="),
+    ("\u{7}\u{2168}", "SCRAM-SHA-256$4096:DvGf9TJuEouwdTtp1iSlJg==$4XqJkqWGxe960BStTw6FjQstorcO1+apW1xQV3izugQ=:czQIjbm1KNNxXlH4J7AxQgsutR3zNOglg4K+fQzpCAg="),
+    ("\u{1f600}\u{2168}", "SCRAM-SHA-256$4096:/NcGovdRM5/kznWI5lJ0mA==$nLKiLiU3QKiWYisblHTpvEm+cm9MFgwbxeMr17tAIYU=:Ke1elcv1xiQbrmuIsURslDJY4H8Wnvvh0STqVGrMDog="),
+    ("\u{2028}\u{2168}", "SCRAM-SHA-256$4096:NH1N/J5/qAUDXRTmrV7eJQ==$xCxE3tY+ehZ2YuMB+oCp8u36ja+UR4/zRcHEPIFA3l8=:KS4MpN6lDiYMBHdaIM13fqkGc02/8yL26CPi8Hw8WtE="),
+    ("\u{202a}\u{2168}", "SCRAM-SHA-256$4096:2xDexRpfGJFYUNKOFr2BRQ==$A0AFgp/749lLHEHoutrUiqMFD9J9CfbKetgGezV95gI=:enj/HCXaApQdAWxgb8uzTkf8Pw8Hhf7pnf3G519PGHI="),
+    ("\u{fffd}\u{2168}", "SCRAM-SHA-256$4096:mUfcXZf8bbznS1lb9LhOjA==$2Z17bd49n314h8GcDZsho5+UsFXFgSiL6RnLRNw+KtM=:MWj1kCnPqpv2v4YEDesM0y2GkDA+WrsszdHv22Ixl/I="),
+    ("\u{2ff0}\u{2168}", "SCRAM-SHA-256$4096:PsJ1jA3/Tilz+BjgPnBiPQ==$m6ZS6VEK7pwt/SS2ZfR1qO4LbY7d1IhGv831JN7ZZ7I=:7pm9ztxGA3UawXXGxVABKS9KjDEOHHK/ubw+P9b+yfs="),
+    ("\u{e0001}\u{2168}", "SCRAM-SHA-256$4096:T654jZ9pjFEALwnXxduTvw==$cYroPFJjdGI1i2lo58FJC96psyNDgQQDyHN/Z5CD3i8=:RMlSKcAc+1F8MJfPzG2RbUAeGQYOLTgogFDYoeX8WfI="),
+    ("\u{fdd0}\u{2168}", "SCRAM-SHA-256$4096:trivPoONex0sk1zsV15x6A==$LXFdg0tgeErXSkoBzz3XIaHTeqADJFsNaAW3SLcI6v0=:uyArNzdMIG9MpTXjltNfNEpj5tpZORKRVDoeM6RxDXI="),
+    ("\u{85}\u{2168}", "SCRAM-SHA-256$4096:OdEQz2rL5Hn7tvG9A5jsNQ==$NJVfJm1ofcEzIoHqU0hYm2ytAGF7b6TAxRX7OUxBE+c=:3Sr/KX9j57ln1xrwypyloZHnpdSP1KF+BgLtPr0uEHw="),
 ];
 
 #[test]
