@@ -50,7 +50,10 @@ pub struct Listen {
 pub enum Address {
     Tcp(SocketAddr),
     /// The socket `DIR/.s.PGSQL.PORT`, named as libpq looks for it.
-    Unix { directory: PathBuf, port: u16 },
+    Unix {
+        directory: PathBuf,
+        port: u16,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
