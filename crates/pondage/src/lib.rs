@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod control;
+pub mod demo;
 pub mod link;
 pub mod session;
 pub mod worker;
