@@ -6,6 +6,7 @@
 //!
 //! Source: PostgreSQL documentation, "SASL Authentication", "Password Authentication".
 
+mod saslprep;
 mod scram_client;
 mod scram_server;
 mod verifier;
@@ -24,6 +25,12 @@ use super::frame::WireError;
 
 /// The SASL mechanism both ends of this crate speak.
 pub const SCRAM_SHA_256: &str = "SCRAM-SHA-256";
+
+/// Most bytes of a SCRAM message. PostgreSQL takes 1024 of a client, libpq 2000 of a server.
+///
+/// Source: `PG_MAX_SASL_MESSAGE_LENGTH` in `src/include/libpq/sasl.h`; `PQconnectPoll` in
+/// `src/interfaces/libpq/fe-connect.c`.
+pub const SCRAM_MESSAGE_BYTES_MAX: usize = 2000;
 
 /// A password as it is stored: in the clear, as PostgreSQL's md5 hash, or as a SCRAM verifier.
 /// Its `Debug` form never shows it.
@@ -126,6 +133,8 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 /// Why a SCRAM exchange ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScramError {
+    /// A message of more than [`SCRAM_MESSAGE_BYTES_MAX`] bytes.
+    TooLong { len: usize },
     /// This part of a message breaks the grammar of RFC 5802.
     Malformed(&'static str),
     /// The peer wants something RFC 5802 offers and this end does not: channel binding, an
@@ -148,6 +157,9 @@ pub enum ScramError {
 impl fmt::Display for ScramError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            ScramError::TooLong { len } => {
+                write!(f, "SCRAM message of {len} bytes, at most {SCRAM_MESSAGE_BYTES_MAX}")
+            }
             ScramError::Malformed(what) => write!(f, "malformed SCRAM message: {what}"),
             ScramError::Unsupported(what) => write!(f, "SCRAM {what} is not supported"),
             ScramError::ChannelBindingMismatch => f.write_str("SCRAM channel binding mismatch"),
@@ -188,6 +200,9 @@ fn is_nonce(text: &str) -> bool {
 
 /// A SCRAM message as text, without NULs.
 fn message_text(message: &[u8]) -> Result<&str, ScramError> {
+    if message.len() > SCRAM_MESSAGE_BYTES_MAX {
+        return Err(ScramError::TooLong { len: message.len() });
+    }
     match std::str::from_utf8(message) {
         Ok(text) if !text.contains('\0') => Ok(text),
         _ => Err(ScramError::Malformed("text")),

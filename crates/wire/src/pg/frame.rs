@@ -5,12 +5,12 @@ use std::fmt;
 /// Bytes of a message's tag and length word.
 pub const HEADER_BYTES: usize = 5;
 
-/// Most bytes of one message, tag and length word included: one gigabyte less one.
+/// Most bytes of one message, tag and length word included: a body of one gigabyte less one.
 ///
 /// PostgreSQL refuses a longer one as "invalid message length" and cannot build one itself.
-/// Source: `PQ_LARGE_MESSAGE_LIMIT` (`MaxAllocSize - 1`, counted without the tag) in
-/// `src/include/libpq/libpq.h`.
-pub const MESSAGE_BYTES_MAX: usize = 0x3fff_fffe + 1;
+/// Source: `MaxAllocSize` in `src/include/utils/memutils.h`, which bounds what a server builds,
+/// and `PQ_LARGE_MESSAGE_LIMIT` in `src/include/libpq/libpq.h`, what it takes.
+pub const MESSAGE_BYTES_MAX: usize = HEADER_BYTES + 0x3fff_ffff;
 
 /// What the first five bytes of a message say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -34,6 +34,10 @@ pub mod tag {
 /// `src/include/libpq/auth.h`.
 pub const AUTH_BODY_BYTES_MAX: usize = 65_535 - 4;
 
+/// Most bytes of a statement's or portal's name. PostgreSQL has no limit but looks at 63 bytes
+/// only; this one bounds what is held while the head of a Bind is waited for.
+pub const NAME_BYTES_MAX: usize = 8192;
+
 /// A Parse message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parse<'a> {
@@ -48,7 +52,7 @@ pub struct Parse<'a> {
 /// The field that is wrong, or `Trailing` when the type oids don't match their count.
 pub fn parse(body: &[u8]) -> Result<Parse<'_>, WireError> {
     let mut reader = Reader::new(body);
-    let name = reader.cstr("statement name")?;
+    let name = reader.name("statement name")?;
     let query = reader.cstr("query text")?;
     let types = reader.rest();
     let n = reader.u16("parameter type count")?;
@@ -69,14 +73,22 @@ pub struct BindHead<'a> {
 }
 
 /// Reads the names of a Bind whose body may not have arrived whole; `None` while they are
-/// incomplete. The caller bounds how long it waits: a body that *is* whole and still gives
-/// `None` is malformed.
+/// incomplete, which is at most 2 * ([`NAME_BYTES_MAX`] + 1) bytes. A body that *is* whole and
+/// still gives `None` is malformed.
 ///
 /// # Errors
-/// None today.
+/// `TooLong` beyond [`NAME_BYTES_MAX`].
 pub fn bind_head(body: &[u8]) -> Result<Option<BindHead<'_>>, WireError> {
     let mut reader = Reader::new(body);
-    let (Ok(portal), Ok(statement)) = (reader.cstr("portal"), reader.cstr("statement")) else {
+    let mut name = |what| match reader.name(what) {
+        Ok(name) => Ok(Some(name)),
+        Err(WireError::NotTerminated(_)) => Ok(None),
+        Err(error) => Err(error),
+    };
+    let Some(portal) = name("portal name")? else {
+        return Ok(None);
+    };
+    let Some(statement) = name("statement name")? else {
         return Ok(None);
     };
     Ok(Some(BindHead { portal, statement, rest: portal.len() + statement.len() + 2 }))
@@ -117,7 +129,7 @@ fn target<'a>(body: &'a [u8], what: &'static str) -> Result<(Target, &'a [u8]), 
         b'P' => Target::Portal,
         other => return Err(WireError::Unexpected { what: "target kind", got: other.into() }),
     };
-    let name = reader.cstr("target name")?;
+    let name = reader.name("target name")?;
     reader.end(what)?;
     Ok((kind, name))
 }
@@ -136,7 +148,7 @@ pub fn query(body: &[u8]) -> Result<&[u8], WireError> {
 /// The field that is wrong.
 pub fn execute(body: &[u8]) -> Result<(&[u8], i32), WireError> {
     let mut reader = Reader::new(body);
-    let portal = reader.cstr("portal name")?;
+    let portal = reader.name("portal name")?;
     let max_rows = reader.i32("row limit")?;
     reader.end("Execute")?;
     Ok((portal, max_rows))

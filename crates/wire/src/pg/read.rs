@@ -1,6 +1,7 @@
 //! The cursor all parsers share: takes fields off the front of a message body.
 
 use super::frame::WireError;
+use super::frontend::NAME_BYTES_MAX;
 
 /// What is left of a message body. Each call takes one field, named for the error.
 #[derive(Clone, Copy)]
@@ -52,6 +53,15 @@ impl<'a> Reader<'a> {
         let (text, rest) = self.rest.split_at(end);
         self.rest = &rest[1..];
         Ok(text)
+    }
+
+    /// The name of a statement or portal, judged by its length before its end is there.
+    pub(super) fn name(&mut self, what: &'static str) -> Result<&'a [u8], WireError> {
+        let window = &self.rest[..self.rest.len().min(NAME_BYTES_MAX + 1)];
+        if window.len() > NAME_BYTES_MAX && memchr::memchr(0, window).is_none() {
+            return Err(WireError::TooLong { what, len: window.len(), max: NAME_BYTES_MAX });
+        }
+        self.cstr(what)
     }
 
     pub(super) fn text(&mut self, what: &'static str) -> Result<&'a str, WireError> {

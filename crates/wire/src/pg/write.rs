@@ -14,7 +14,7 @@ pub(super) fn counted(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&[0; 4]);
     fill(out);
     let len = out.len() - start;
-    debug_assert!(len < MESSAGE_BYTES_MAX, "a message of {len} bytes");
+    debug_assert!(len <= MESSAGE_BYTES_MAX, "a message of {len} bytes");
     out[start..start + 4].copy_from_slice(&(len as u32).to_be_bytes());
 }
 

@@ -9,7 +9,6 @@
 //!
 //! Source: RFC 5802, section 3; RFC 7677.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use base64::prelude::{Engine, BASE64_STANDARD};
@@ -18,6 +17,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::super::frame::WireError;
+use super::saslprep::prepared;
 
 /// Most PBKDF2 iterations done at the request of a server (PostgreSQL's default is 4096): about
 /// a second of work, so that a hostile server can't keep a thread busy for hours.
@@ -147,21 +147,6 @@ impl ScramKeys {
 impl fmt::Debug for ScramKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ScramKeys(..)")
-    }
-}
-
-/// SASLprep as PostgreSQL does it: a password that is not UTF-8, or that SASLprep prohibits, is
-/// used as it is.
-///
-/// Source: `scram_SaltedPassword`'s callers and `pg_saslprep` in `src/common/saslprep.c`.
-fn prepared(password: &[u8]) -> Cow<'_, [u8]> {
-    let Some(Ok(text)) = std::str::from_utf8(password).ok().map(stringprep::saslprep) else {
-        return Cow::Borrowed(password);
-    };
-    match text {
-        _ if text.is_empty() => Cow::Borrowed(password),
-        Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
-        Cow::Owned(text) => Cow::Owned(text.into_bytes()),
     }
 }
 
