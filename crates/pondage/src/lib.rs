@@ -2,6 +2,7 @@
 //! console and the HTTP door. `ARCHITECTURE.md` follows one query through these files.
 
 pub mod config;
+pub mod console;
 pub mod control;
 pub mod link;
 pub mod session;
