@@ -4,6 +4,7 @@
 pub mod config;
 pub mod console;
 pub mod control;
+pub mod http;
 pub mod link;
 pub mod session;
 pub mod worker;

@@ -197,7 +197,7 @@ async fn serve(
     while let Some(message) = messages.recv().await {
         ahead.fetch_sub(message.len(), Ordering::Relaxed);
         session.take(&message);
-        while let Some(request) = session.next() {
+        while let Some(request) = session.request() {
             let answer = operator.run(&who, request).await;
             session.answer(answer);
             reply(&operator, client, &mut session);

@@ -1,6 +1,6 @@
 //! One console client's side of the protocol, without IO.
 //!
-//! Drive it so: [`Session::take`] a whole message; while [`Session::next`] gives a request, run it
+//! Drive it so: [`Session::take`] a whole message; while [`Session::request`] gives a request, run it
 //! and hand the [`Answer`] to [`Session::answer`]; then send what [`Session::output`] gives. No
 //! message may be taken while a request is out.
 //!
@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// The request to run now, if any.
-    pub fn next(&mut self) -> Option<Request> {
+    pub fn request(&mut self) -> Option<Request> {
         match &mut self.work {
             Work::None => None,
             Work::Query { left, out } => {
@@ -122,7 +122,7 @@ impl Session {
         }
     }
 
-    /// What came of the request that [`Session::next`] gave.
+    /// What came of the request that [`Session::request`] gave.
     pub fn answer(&mut self, answer: Answer) {
         for notice in &answer.notices {
             self.notice(notice);

@@ -38,8 +38,8 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::Config => config(facts.config),
         Show::Databases => databases(facts),
         Show::Pools => facts.pools.iter().map(pool).collect(),
-        Show::Clients => connections(facts, |worker| &worker.clients, client_row),
-        Show::Servers => connections(facts, |worker| &worker.servers, server_row),
+        Show::Clients => connections(facts, Side::Client),
+        Show::Servers => connections(facts, Side::Server),
         Show::Sockets => sockets(facts, |_| true),
         Show::ActiveSockets => sockets(facts, |one| one.link.is_some() || one.state == "waiting"),
         Show::Users => users(facts),
@@ -169,50 +169,28 @@ fn users(facts: &Facts<'_>) -> Vec<Vec<Value>> {
     user_names(facts).into_iter().map(row).collect()
 }
 
-type Row = fn(u8, &ConnectionSnapshot) -> Vec<Value>;
-
-fn connections(
-    facts: &Facts<'_>,
-    list: fn(&WorkerSnapshot) -> &Vec<ConnectionSnapshot>,
-    row: Row,
-) -> Vec<Vec<Value>> {
-    let rows_of = |worker| list(worker).iter().map(|one| row(worker.worker, one));
-    facts.workers.iter().flat_map(rows_of).collect()
+fn connections(facts: &Facts<'_>, side: Side) -> Vec<Vec<Value>> {
+    let rows = |worker| side.of(worker).iter().map(move |one| connection(worker.worker, one, side));
+    facts.workers.iter().flat_map(rows).collect()
 }
 
 /// All connections with their states as SHOW POOLS words them, and without the positions in
 /// buffers that PgBouncer shows: an idle connection has no buffer here.
 fn sockets(facts: &Facts<'_>, wanted: fn(&ConnectionSnapshot) -> bool) -> Vec<Vec<Value>> {
+    const STATE_COLUMN: usize = 4;
     const BUFFER_COLUMNS: usize = 7;
     let mut rows = Vec::new();
     for worker in facts.workers {
-        let sides: [(&Vec<ConnectionSnapshot>, Row, fn(&str) -> String); 2] = [
-            (&worker.clients, client_row, |state| match state {
-                "idle" => "cl_active".to_owned(),
-                other => format!("cl_{other}"),
-            }),
-            (&worker.servers, server_row, |state| format!("sv_{state}")),
-        ];
-        for (list, row, state) in sides {
-            for one in list.iter().filter(|one| wanted(one)) {
-                let mut row = row(worker.worker, one);
-                row[STATE_COLUMN] = Value::text(state(one.state));
+        for side in [Side::Client, Side::Server] {
+            for one in side.of(worker).iter().filter(|one| wanted(one)) {
+                let mut row = connection(worker.worker, one, side);
+                row[STATE_COLUMN] = Value::text(side.socket_state(one.state));
                 row.extend(std::iter::repeat_n(Value::Null, BUFFER_COLUMNS));
                 rows.push(row);
             }
         }
     }
     rows
-}
-
-const STATE_COLUMN: usize = 4;
-
-fn client_row(worker: u8, one: &ConnectionSnapshot) -> Vec<Value> {
-    connection(worker, one, Side::Client)
-}
-
-fn server_row(worker: u8, one: &ConnectionSnapshot) -> Vec<Value> {
-    connection(worker, one, Side::Server)
 }
 
 #[derive(Clone, Copy)]
@@ -222,10 +200,32 @@ enum Side {
 }
 
 impl Side {
+    fn of(self, worker: &WorkerSnapshot) -> &[ConnectionSnapshot] {
+        match self {
+            Side::Client => &worker.clients,
+            Side::Server => &worker.servers,
+        }
+    }
+
     fn other(self) -> Side {
         match self {
             Side::Client => Side::Server,
             Side::Server => Side::Client,
+        }
+    }
+
+    fn letter(self) -> &'static str {
+        match self {
+            Side::Client => "C",
+            Side::Server => "S",
+        }
+    }
+
+    fn socket_state(self, state: &str) -> String {
+        match self {
+            Side::Client if state == "idle" => "cl_active".to_owned(),
+            Side::Client => format!("cl_{state}"),
+            Side::Server => format!("sv_{state}"),
         }
     }
 
@@ -246,13 +246,9 @@ fn connection(worker: u8, one: &ConnectionSnapshot, side: Side) -> Vec<Value> {
         }
         Ends::Unix { port, .. } => ("unix".to_owned(), port, "unix".to_owned(), port),
     };
-    let letter = match side {
-        Side::Client => "C",
-        Side::Server => "S",
-    };
     let link = one.link.map(|(slot, generation)| side.other().pointer(worker, slot, generation));
     vec![
-        Value::text(letter),
+        Value::text(side.letter()),
         Value::text(one.user.clone()),
         Value::text(one.database.clone()),
         Value::text(one.replication),
