@@ -3,8 +3,10 @@
 
 pub mod cli;
 pub mod config;
+pub mod console;
 pub mod control;
 pub mod demo;
+pub mod http;
 pub mod link;
 pub mod process;
 pub mod session;

@@ -73,24 +73,38 @@ impl Secret {
     }
 
     /// Whether `password`, received in the clear, is the right one. Takes constant time for
-    /// passwords of one length; derives keys (slow) when the secret is a SCRAM verifier.
+    /// passwords of one length; derives keys (slow) when the secret is a SCRAM verifier. An empty
+    /// password is never right, as in PostgreSQL.
     pub fn check_plain(&self, user: &str, password: &[u8]) -> bool {
-        match self {
+        let right = match self {
             Secret::Plain(plain) => same(plain.as_bytes(), password),
             Secret::Md5(hex) => same(hex, &md5_hex(&[password, user.as_bytes()])),
             Secret::Scram(verifier) => verifier.check_plain(password),
-        }
+        };
+        right && !password.is_empty()
     }
 
-    /// Whether `response` answers an md5 request with `salt`; `None` when this secret can't tell
-    /// (a SCRAM verifier).
+    /// Whether `response` answers an md5 request with `salt`; `None` when this secret can't tell:
+    /// a SCRAM verifier, or an empty password.
     pub fn check_md5(&self, user: &str, salt: [u8; 4], response: &[u8]) -> Option<bool> {
         let hash = match self {
+            Secret::Plain(plain) if plain.is_empty() => return None,
             Secret::Plain(plain) => md5_hex(&[plain.as_bytes(), user.as_bytes()]),
             Secret::Md5(hex) => *hex,
             Secret::Scram(_) => return None,
         };
         Some(same(md5_response_from_hash(&hash, salt).as_bytes(), response))
+    }
+
+    /// The verifier for a SCRAM exchange: the stored one, or one derived (slow) from a password in
+    /// the clear; `None` when there can be none: an md5 hash, or an empty password.
+    pub fn scram_verifier(&self, salt: &[u8], iterations: u32) -> Option<ScramVerifier> {
+        match self {
+            Secret::Plain(plain) if plain.is_empty() => None,
+            Secret::Plain(plain) => Some(ScramVerifier::derive(plain, salt, iterations)),
+            Secret::Md5(_) => None,
+            Secret::Scram(verifier) => Some(verifier.clone()),
+        }
     }
 }
 
