@@ -1,10 +1,9 @@
 //! What fuzzing holds the codec to, one function for each target.
 //!
-//! They run under libFuzzer (`cargo +nightly fuzz run startup`, and so on) and, over the
-//! committed corpus and its mutations, in `crates/wire/tests/corpus.rs`. Each takes any bytes; it
-//! may panic only where the codec breaks a promise: a parser that panics, an answer that changes
-//! when bytes arrive one by one, a message that is not the same after parsing and building it
-//! again.
+//! They run under libFuzzer (`fuzz_targets/`) and, over the committed corpus and its mutations,
+//! in `crates/wire/tests/corpus.rs`. Each takes any bytes; it may panic only where the codec
+//! breaks a promise: a parser that panics, an answer that changes when bytes arrive one by one,
+//! a message that is not the same after parsing and building it again.
 
 use wire::pg::auth::{
     md5_response, ScramClient, ScramKeys, ScramServer, ScramVerifier, Secret, SCRAM_ITERATIONS_MAX,

@@ -1,0 +1,257 @@
+//! The columns of every SHOW: PgBouncer 1.25's names, order and types, on which monitoring tools
+//! rely.
+//!
+//! Source: `src/admin.c` and `src/stats.c` of PgBouncer 1.25.
+
+use std::borrow::Cow;
+
+use super::command::{ConstantValue, Request, Show};
+use super::table::{Column, Kind};
+
+macro_rules! columns {
+    ($($kind:ident: $($name:literal)+;)+) => {
+        &[$($(Column { name: $name, kind: Kind::$kind },)+)+]
+    };
+}
+
+const DATABASES: &[Column] = columns! {
+    Text: "name" "host";
+    Int4: "port";
+    Text: "database" "force_user";
+    Int4: "pool_size" "min_pool_size" "reserve_pool_size" "server_lifetime";
+    Text: "pool_mode" "load_balance_hosts";
+    Int4: "max_connections" "current_connections" "max_client_connections"
+        "current_client_connections" "paused" "disabled";
+};
+
+const POOLS: &[Column] = columns! {
+    Text: "database" "user";
+    Int4: "cl_active" "cl_waiting" "cl_active_cancel_req" "cl_waiting_cancel_req" "sv_active"
+        "sv_active_cancel" "sv_being_canceled" "sv_idle" "sv_used" "sv_tested" "sv_login" "maxwait"
+        "maxwait_us";
+    Text: "pool_mode" "load_balance_hosts";
+};
+
+const USERS: &[Column] = columns! {
+    Text: "name" "pool_size" "reserve_pool_size" "pool_mode";
+    Int4: "max_user_connections" "current_connections" "max_user_client_connections"
+        "current_client_connections";
+};
+
+/// SHOW SOCKETS and SHOW ACTIVE_SOCKETS; SHOW CLIENTS and SHOW SERVERS have the first
+/// [`CONNECTION_COLUMNS`] of them.
+const SOCKETS: &[Column] = columns! {
+    Text: "type" "user" "database" "replication" "state" "addr";
+    Int4: "port";
+    Text: "local_addr";
+    Int4: "local_port";
+    Text: "connect_time" "request_time";
+    Int4: "wait" "wait_us" "close_needed";
+    Text: "ptr" "link";
+    Int4: "remote_pid";
+    Text: "tls" "application_name";
+    Int4: "prepared_statements" "id" "recv_pos" "pkt_pos" "pkt_remain" "send_pos" "send_remain"
+        "pkt_avail" "send_avail";
+};
+
+pub const CONNECTION_COLUMNS: usize = 21;
+
+const STATS: &[Column] = columns! {
+    Text: "database";
+    Numeric: "total_server_assignment_count" "total_xact_count" "total_query_count"
+        "total_received" "total_sent" "total_xact_time" "total_query_time" "total_wait_time"
+        "total_client_parse_count" "total_server_parse_count" "total_bind_count"
+        "total_client_login_count" "avg_server_assignment_count" "avg_xact_count" "avg_query_count"
+        "avg_recv" "avg_sent" "avg_xact_time" "avg_query_time" "avg_wait_time"
+        "avg_client_parse_count" "avg_server_parse_count" "avg_bind_count" "avg_client_login_count";
+};
+
+const STATS_TOTALS: &[Column] = columns! {
+    Text: "database";
+    Numeric: "server_assignment_count" "xact_count" "query_count" "bytes_received" "bytes_sent"
+        "xact_time" "query_time" "wait_time" "client_parse_count" "server_parse_count" "bind_count"
+        "client_login_count";
+};
+
+const STATS_AVERAGES: &[Column] = columns! {
+    Text: "database";
+    Numeric: "server_assignment_count" "xact_count" "query_count" "bytes_received" "bytes_sent"
+        "xact_time" "query_time" "wait_time" "avg_client_parse_count" "avg_server_parse_count"
+        "avg_bind_count" "avg_client_login_count";
+};
+
+const TOTALS: &[Column] = columns! { Text: "name"; Numeric: "value"; };
+const LISTS: &[Column] = columns! { Text: "list"; Int4: "items"; };
+const MEM: &[Column] = columns! { Text: "name"; Int4: "size" "used" "free" "memtotal"; };
+const STATE: &[Column] = columns! { Text: "key" "value"; };
+const CONFIG: &[Column] = columns! { Text: "key" "value" "default" "changeable"; };
+const VERSION: &[Column] = columns! { Text: "version"; };
+const DNS_HOSTS: &[Column] = columns! { Text: "hostname"; Int8: "ttl"; Text: "addrs"; };
+const DNS_ZONES: &[Column] = columns! { Text: "zonename"; Int8: "serial"; Int4: "count"; };
+const PEERS: &[Column] = columns! { Int4: "peer_id"; Text: "host"; Int4: "port" "pool_size"; };
+const PEER_POOLS: &[Column] = columns! {
+    Int4: "peer_id" "cl_active_cancel_req" "cl_waiting_cancel_req" "sv_active_cancel" "sv_login";
+};
+
+/// The columns of a SHOW that answers with a table. HELP is a notice; FDS is not available.
+pub fn of_show(show: Show) -> Option<&'static [Column]> {
+    Some(match show {
+        Show::Help | Show::Fds => return None,
+        Show::Config => CONFIG,
+        Show::Databases => DATABASES,
+        Show::Pools => POOLS,
+        Show::Clients | Show::Servers => &SOCKETS[..CONNECTION_COLUMNS],
+        Show::Users => USERS,
+        Show::Version => VERSION,
+        Show::Peers => PEERS,
+        Show::PeerPools => PEER_POOLS,
+        Show::Sockets | Show::ActiveSockets => SOCKETS,
+        Show::Lists => LISTS,
+        Show::Mem => MEM,
+        Show::State => STATE,
+        Show::DnsHosts => DNS_HOSTS,
+        Show::DnsZones => DNS_ZONES,
+        Show::Stats => STATS,
+        Show::StatsTotals => STATS_TOTALS,
+        Show::StatsAverages => STATS_AVERAGES,
+        Show::Totals => TOTALS,
+    })
+}
+
+/// The columns of a request's table; none when it answers without one.
+pub fn of(request: &Request) -> Option<Cow<'static, [Column]>> {
+    match request {
+        Request::Show(show) => of_show(*show).map(Cow::Borrowed),
+        Request::ShowSetting(setting) => {
+            Some(Cow::Owned(vec![Column { name: setting.name, kind: Kind::Text }]))
+        }
+        Request::Select(constants) => Some(
+            constants
+                .iter()
+                .map(|constant| {
+                    let kind = match constant.value {
+                        ConstantValue::Int(_) => Kind::Int4,
+                        _ => Kind::Text,
+                    };
+                    Column { name: constant.name, kind }
+                })
+                .collect(),
+        ),
+        Request::Ignored { .. } | Request::Act(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names as PgBouncer's source lists them, and its type letters: s text, i int4, q int8,
+    /// N numeric, T a time, which is text too.
+    fn check(show: Show, letters: &str, names: &str) {
+        let columns = of_show(show).unwrap();
+        let got: Vec<&str> = columns.iter().map(|column| column.name).collect();
+        let names: Vec<&str> = names.split_whitespace().collect();
+        assert_eq!(got, names, "{show:?}");
+        let kinds: Vec<Kind> = columns.iter().map(|column| column.kind).collect();
+        let letters: Vec<Kind> = letters
+            .chars()
+            .map(|letter| match letter {
+                's' | 'T' => Kind::Text,
+                'i' => Kind::Int4,
+                'q' => Kind::Int8,
+                'N' => Kind::Numeric,
+                other => panic!("no type {other}"),
+            })
+            .collect();
+        assert_eq!(kinds, letters, "{show:?}");
+    }
+
+    const SOCKET: &str = "type user database replication state addr port local_addr local_port \
+        connect_time request_time wait wait_us close_needed ptr link remote_pid tls \
+        application_name prepared_statements id";
+
+    #[test]
+    fn every_show_has_pgbouncers_columns_in_its_order_and_types() {
+        check(
+            Show::Databases,
+            "ssissiiiissiiiiii",
+            "name host port database force_user pool_size min_pool_size reserve_pool_size \
+             server_lifetime pool_mode load_balance_hosts max_connections current_connections \
+             max_client_connections current_client_connections paused disabled",
+        );
+        check(
+            Show::Pools,
+            "ssiiiiiiiiiiiiiss",
+            "database user cl_active cl_waiting cl_active_cancel_req cl_waiting_cancel_req \
+             sv_active sv_active_cancel sv_being_canceled sv_idle sv_used sv_tested sv_login \
+             maxwait maxwait_us pool_mode load_balance_hosts",
+        );
+        for show in [Show::Clients, Show::Servers] {
+            check(show, "ssssssisiTTiiississii", SOCKET);
+        }
+        for show in [Show::Sockets, Show::ActiveSockets] {
+            check(
+                show,
+                "ssssssisiTTiiississiiiiiiiii",
+                &format!(
+                    "{SOCKET} recv_pos pkt_pos pkt_remain send_pos send_remain pkt_avail send_avail"
+                ),
+            );
+        }
+        check(
+            Show::Users,
+            "ssssiiii",
+            "name pool_size reserve_pool_size pool_mode max_user_connections current_connections \
+             max_user_client_connections current_client_connections",
+        );
+        check(Show::Peers, "isii", "peer_id host port pool_size");
+        check(
+            Show::PeerPools,
+            "iiiii",
+            "peer_id cl_active_cancel_req cl_waiting_cancel_req sv_active_cancel sv_login",
+        );
+        check(Show::Lists, "si", "list items");
+        check(Show::Mem, "siiii", "name size used free memtotal");
+        check(Show::State, "ss", "key value");
+        check(Show::Config, "ssss", "key value default changeable");
+        check(Show::Version, "s", "version");
+        check(Show::DnsHosts, "sqs", "hostname ttl addrs");
+        check(Show::DnsZones, "sqi", "zonename serial count");
+    }
+
+    #[test]
+    fn the_statistics_have_pgbouncers_columns_in_its_order_and_types() {
+        check(
+            Show::Stats,
+            &format!("s{}", "N".repeat(24)),
+            "database total_server_assignment_count total_xact_count total_query_count \
+             total_received total_sent total_xact_time total_query_time total_wait_time \
+             total_client_parse_count total_server_parse_count total_bind_count \
+             total_client_login_count avg_server_assignment_count avg_xact_count avg_query_count \
+             avg_recv avg_sent avg_xact_time avg_query_time avg_wait_time avg_client_parse_count \
+             avg_server_parse_count avg_bind_count avg_client_login_count",
+        );
+        check(
+            Show::StatsTotals,
+            &format!("s{}", "N".repeat(12)),
+            "database server_assignment_count xact_count query_count bytes_received bytes_sent \
+             xact_time query_time wait_time client_parse_count server_parse_count bind_count \
+             client_login_count",
+        );
+        check(
+            Show::StatsAverages,
+            &format!("s{}", "N".repeat(12)),
+            "database server_assignment_count xact_count query_count bytes_received bytes_sent \
+             xact_time query_time wait_time avg_client_parse_count avg_server_parse_count \
+             avg_bind_count avg_client_login_count",
+        );
+        check(Show::Totals, "sN", "name value");
+    }
+
+    #[test]
+    fn only_help_and_fds_have_no_table() {
+        let without: Vec<&Show> =
+            Show::ALL.iter().filter(|show| of_show(**show).is_none()).collect();
+        assert_eq!(without, [&Show::Help, &Show::Fds]);
+    }
+}

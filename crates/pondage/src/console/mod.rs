@@ -1,0 +1,223 @@
+//! The console: PgBouncer's administration commands on the PostgreSQL door, as the databases
+//! `pondage`, `pgbouncer` and `admin`.
+//!
+//! Workers log its clients in and hand over whole messages; everything else happens here, on the
+//! control plane. Each client has a task that takes its messages in order, so that a PAUSE that
+//! waits keeps nobody else.
+//!
+//! ```text
+//! ToControl::Console -> Console -> task: Session (protocol) <-> Operator (commands) <-> Process
+//!                                   `-> ToWorker::ConsoleReply
+//! ```
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use wire::pg::sqlstate;
+
+use crate::config::Config;
+use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
+
+pub mod columns;
+pub mod command;
+pub mod nearest;
+pub mod operator;
+pub mod session;
+mod settings;
+pub mod show;
+pub mod stats;
+pub mod table;
+mod tokens;
+pub mod view;
+
+use operator::Operator;
+use session::Session;
+
+/// Databases that are the console.
+pub const DATABASES: [&str; 3] = ["pondage", "pgbouncer", "admin"];
+/// Console clients at one time.
+pub const SESSIONS_MAX: usize = 128;
+/// Longest message of a console client, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// What one client may have sent ahead while a command runs, in messages and in bytes.
+const AHEAD_MESSAGES_MAX: usize = 1_024;
+const AHEAD_BYTES_MAX: usize = 256 << 10;
+
+/// A future without a name.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The process as the console and the HTTP door see it; the control plane is one.
+pub trait Process: Send + Sync + 'static {
+    fn config(&self) -> Arc<Config>;
+
+    /// Workers are numbered from 0.
+    fn workers(&self) -> u8;
+
+    /// Queues a message; false when the worker is gone.
+    fn send(&self, worker: u8, message: ToWorker) -> bool;
+
+    /// Reads the configuration again and makes it everybody's. `Ok` lists what needs a restart.
+    ///
+    /// # Errors
+    /// Why the old configuration stays, in one or more lines.
+    fn reload(&self) -> Pending<'_, Result<Vec<String>, String>>;
+
+    /// Begins to shut down.
+    fn shutdown(&self, how: Shutdown);
+
+    fn condition(&self) -> Condition;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// The PostgreSQL doors take clients.
+    pub listening: bool,
+    pub stopping: bool,
+}
+
+/// Why a command was not done; becomes an ErrorResponse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// SQLSTATE.
+    pub code: &'static str,
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), detail: None, hint: None }
+    }
+
+    pub fn detail(mut self, detail: impl Into<String>) -> Failure {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Every console client. Lives inside a tokio runtime.
+pub struct Console {
+    operator: Arc<Operator>,
+    clients: HashMap<Ref, Client>,
+    sampling: AbortHandle,
+}
+
+struct Client {
+    inbox: mpsc::Sender<Vec<u8>>,
+    /// Bytes in `inbox`.
+    ahead: Arc<AtomicUsize>,
+    task: AbortHandle,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        self.sampling.abort();
+    }
+}
+
+impl Console {
+    /// Starts the sampling for averages, too.
+    pub fn new(operator: Arc<Operator>) -> Console {
+        let sampling = tokio::spawn(operator.clone().sample_for_ever()).abort_handle();
+        Console { operator, clients: HashMap::new(), sampling }
+    }
+
+    /// Takes a whole message of a client that has logged in.
+    pub fn message(&mut self, client: Ref, who: &Arc<ConsoleUser>, message: Vec<u8>) {
+        if message.len() > MESSAGE_BYTES_MAX {
+            let reason = format!("a message longer than {MESSAGE_BYTES_MAX} bytes");
+            return self.refuse(client, sqlstate::PROGRAM_LIMIT_EXCEEDED, &reason);
+        }
+        if !self.clients.contains_key(&client) {
+            self.clients.retain(|_, client| !client.inbox.is_closed());
+            if self.clients.len() == SESSIONS_MAX {
+                let reason = format!("more than {SESSIONS_MAX} console clients");
+                return self.refuse(client, sqlstate::TOO_MANY_CONNECTIONS, &reason);
+            }
+            let started = start(self.operator.clone(), client, who.clone());
+            self.clients.insert(client, started);
+        }
+        let Some(entry) = self.clients.get(&client) else { return };
+        let bytes = message.len();
+        let ahead = entry.ahead.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let full = ahead > AHEAD_BYTES_MAX
+            || matches!(entry.inbox.try_send(message), Err(mpsc::error::TrySendError::Full(_)));
+        if full {
+            let reason = "too many commands sent while one runs";
+            self.refuse(client, sqlstate::PROGRAM_LIMIT_EXCEEDED, reason);
+        }
+    }
+
+    /// Forgets a client; what it waits for is waited for no longer.
+    pub fn gone(&mut self, client: Ref) {
+        self.clients.remove(&client);
+    }
+
+    fn refuse(&mut self, client: Ref, code: &'static str, reason: &str) {
+        self.clients.remove(&client);
+        let mut session = Session::new();
+        session.fatal(code, reason);
+        reply(&self.operator, client, &mut session);
+    }
+}
+
+fn start(operator: Arc<Operator>, client: Ref, who: Arc<ConsoleUser>) -> Client {
+    let (inbox, messages) = mpsc::channel(AHEAD_MESSAGES_MAX);
+    let ahead = Arc::new(AtomicUsize::new(0));
+    let task = tokio::spawn(serve(operator, client, who, messages, ahead.clone())).abort_handle();
+    Client { inbox, ahead, task }
+}
+
+/// One client, until it is gone or closed.
+async fn serve(
+    operator: Arc<Operator>,
+    client: Ref,
+    who: Arc<ConsoleUser>,
+    mut messages: mpsc::Receiver<Vec<u8>>,
+    ahead: Arc<AtomicUsize>,
+) {
+    let mut session = Session::new();
+    while let Some(message) = messages.recv().await {
+        ahead.fetch_sub(message.len(), Ordering::Relaxed);
+        session.take(&message);
+        while let Some(request) = session.request() {
+            let answer = operator.run(&who, request).await;
+            session.answer(answer);
+            reply(&operator, client, &mut session);
+        }
+        if !reply(&operator, client, &mut session) {
+            return;
+        }
+    }
+}
+
+/// Sends what a session has to say; false when that was its last word.
+fn reply(operator: &Operator, client: Ref, session: &mut Session) -> bool {
+    let output = session.output();
+    let close = output.close;
+    if close || !output.bytes.is_empty() {
+        let message = ToWorker::ConsoleReply { client, bytes: output.bytes, close };
+        operator.process().send(client.worker, message);
+    }
+    !close
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,443 @@
+//! Runs the console's requests: asks the workers, tells the workers, answers with tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use backend::moment::Moment;
+use tokio::sync::oneshot;
+use wire::pg::sqlstate;
+
+use super::command::{Act, Constant, ConstantValue, Request, Show};
+use super::session::{Answer, Notice};
+use super::show::{self, Facts};
+use super::stats::{self, Sampler};
+use super::table::{Table, Value};
+use super::view::{self, View};
+use super::{columns, Failure, Process, DATABASES};
+use crate::config::Config;
+use crate::control::messages::{Command, ConsoleUser, ToWorker};
+use crate::worker::snapshot::PoolSnapshot;
+
+/// A worker's turn takes milliseconds; one that has not answered after this is stuck.
+const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
+/// Databases behind the wildcard that may be paused or disabled by name.
+const SWITCHES_MAX: usize = 10_000;
+
+/// What the console's commands act on; the HTTP door reads through it too.
+pub struct Operator {
+    process: Arc<dyn Process>,
+    /// The beginning of this operator's [`Moment`]s.
+    began: Instant,
+    /// Guards two samples; held for map look-ups only.
+    sampler: Mutex<Sampler>,
+    /// Guards what PAUSE and its like have set; held for set look-ups only.
+    switches: Mutex<Switches>,
+}
+
+/// What PAUSE, KILL, DISABLE and ENABLE have set, for databases that no worker has a pool of yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Switches {
+    all_paused: bool,
+    paused: BTreeSet<String>,
+    /// False: enabled against the configuration.
+    disabled: BTreeMap<String, bool>,
+}
+
+impl Switches {
+    pub fn all_paused(&self) -> bool {
+        self.all_paused
+    }
+
+    /// `pools`: all of this database. They know better, where there are any.
+    pub fn is_paused(&self, database: &str, pools: &[&PoolSnapshot]) -> bool {
+        match pools {
+            [] => self.all_paused || self.paused.contains(database),
+            pools => pools.iter().any(|pool| pool.paused),
+        }
+    }
+
+    pub fn is_disabled(&self, database: &str, configured: bool, pools: &[&PoolSnapshot]) -> bool {
+        match pools {
+            [] => self.disabled.get(database).copied().unwrap_or(configured),
+            pools => pools.iter().any(|pool| pool.disabled),
+        }
+    }
+
+    fn pause(&mut self, database: &Option<String>) {
+        match database {
+            None => self.all_paused = true,
+            Some(name) => drop(self.paused.insert(name.clone())),
+        }
+    }
+
+    fn resume(&mut self, database: &Option<String>) {
+        match database {
+            None => {
+                self.all_paused = false;
+                self.paused.clear();
+            }
+            Some(name) => drop(self.paused.remove(name)),
+        }
+    }
+}
+
+impl Operator {
+    pub fn new(process: Arc<dyn Process>) -> Operator {
+        // Moments begin a second late, so that the first averages have a second before them.
+        let began = Instant::now();
+        Operator {
+            process,
+            began,
+            sampler: Mutex::new(Sampler::new(Moment(FIRST_MOMENT_US))),
+            switches: Mutex::new(Switches::default()),
+        }
+    }
+
+    pub fn process(&self) -> &dyn Process {
+        &*self.process
+    }
+
+    fn now(&self) -> Moment {
+        Moment(FIRST_MOMENT_US).after(self.began.elapsed())
+    }
+
+    fn sampler(&self) -> MutexGuard<'_, Sampler> {
+        self.sampler.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn switches(&self) -> MutexGuard<'_, Switches> {
+        self.switches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a sample at the end of every `stats_period`; a period that a worker kept silent in
+    /// goes on to the next.
+    pub async fn sample_for_ever(self: Arc<Self>) {
+        loop {
+            let period = self.process.config().telemetry.stats_period;
+            tokio::time::sleep(period.max(Duration::from_secs(1))).await;
+            let view = view::look(self.process(), SNAPSHOT_WAIT).await;
+            if view.silent.is_empty() {
+                let pools = view::pools(&view.workers);
+                self.sampler().sample(self.now(), stats::by_database(&pools));
+            }
+        }
+    }
+
+    pub async fn run(&self, who: &ConsoleUser, request: Request) -> Answer {
+        let mut notices = Vec::new();
+        let result = match request {
+            Request::Show(Show::Help) => {
+                notices.push(Notice {
+                    severity: "NOTICE",
+                    message: "Console usage".to_owned(),
+                    detail: Some(show::help().to_owned()),
+                });
+                Ok(None)
+            }
+            Request::Show(show) => self.show(show).await.map(Some),
+            Request::ShowSetting(setting) => {
+                Ok(one_row(&Request::ShowSetting(setting), vec![Value::text(setting.value)]))
+            }
+            Request::Select(constants) => {
+                let row = constants.iter().map(|constant| constant_value(who, constant)).collect();
+                Ok(one_row(&Request::Select(constants), row))
+            }
+            Request::Ignored { notice, .. } => {
+                notices.extend(notice.map(plain_notice));
+                Ok(None)
+            }
+            Request::Act(act) => self.act(who, act, &mut notices).await.map(|()| None),
+        };
+        Answer { notices, result }
+    }
+
+    async fn show(&self, show: Show) -> Result<Table, Failure> {
+        let none = || {
+            Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, "SHOW FDS is not available").hint(
+                "File descriptors are never handed to a client; SHOW SOCKETS lists connections.",
+            )
+        };
+        if columns::of_show(show).is_none() {
+            return Err(none());
+        }
+        let view = self.look().await?;
+        let config = self.process.config();
+        let pools = view::pools(&view.workers);
+        let switches = self.switches().clone();
+        let sampler = self.sampler();
+        let facts = Facts {
+            config: &config,
+            workers: &view.workers,
+            pools: &pools,
+            switches: &switches,
+            sampler: &sampler,
+            now: self.now(),
+        };
+        show::table(show, &facts).ok_or_else(none)
+    }
+
+    /// A view that no worker is missing from.
+    async fn look(&self) -> Result<View, Failure> {
+        let view = view::look(self.process(), SNAPSHOT_WAIT).await;
+        match view.silent.as_slice() {
+            [] => Ok(view),
+            [worker, ..] => {
+                let wait = SNAPSHOT_WAIT.as_secs();
+                let message = format!("worker {worker} did not answer within {wait} s");
+                Err(Failure::new(sqlstate::SYSTEM_ERROR, message))
+            }
+        }
+    }
+
+    async fn act(
+        &self,
+        who: &ConsoleUser,
+        act: Act,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(), Failure> {
+        if !who.admin {
+            let failure = Failure::new(sqlstate::INSUFFICIENT_PRIVILEGE, "admin access needed");
+            return Err(failure.hint("auth.admin_users lists who may do this."));
+        }
+        tracing::info!(event = "console_command", user = %who.user, command = act.tag(), "{act:?}");
+        match act {
+            Act::Reload => self.reload(notices).await,
+            Act::Pause(database) => self.pause(database).await,
+            Act::Resume(database) => self.resume(database).await,
+            Act::Reconnect(database) => {
+                self.known("reconnect", &database)?;
+                self.tell(Command::Reconnect { database }).await
+            }
+            Act::Disable(database) => self.set_disabled(database, true).await,
+            Act::Enable(database) => self.set_disabled(database, false).await,
+            Act::Kill(database) => {
+                self.known("kill", &database)?;
+                self.room_for(&database)?;
+                self.switches().pause(&database);
+                self.tell(Command::Kill { database }).await
+            }
+            Act::KillClient(id) => self.kill_client(id).await,
+            Act::WaitClose(database) => {
+                self.known("wait in", &database)?;
+                self.tell(Command::WaitClose { database }).await
+            }
+            Act::Suspend => {
+                Err(Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, "SUSPEND is not available yet")
+                    .hint("Use PAUSE, which waits until servers are free and keeps clients."))
+            }
+            Act::Shutdown(how) => {
+                self.process.shutdown(how);
+                Ok(())
+            }
+            Act::Set(key) => Err(set_refused(&self.process.config(), &key)),
+        }
+    }
+
+    async fn reload(&self, notices: &mut Vec<Notice>) -> Result<(), Failure> {
+        match self.process.reload().await {
+            Ok(restarts) => {
+                notices.extend(restarts.into_iter().map(|message| Notice {
+                    severity: "WARNING",
+                    message,
+                    detail: None,
+                }));
+                Ok(())
+            }
+            Err(reason) => Err(Failure::new(sqlstate::CONFIG_FILE_ERROR, "RELOAD failed")
+                .detail(reason)
+                .hint("The configuration that ran before goes on running.")),
+        }
+    }
+
+    async fn pause(&self, database: Option<String>) -> Result<(), Failure> {
+        self.known("pause", &database)?;
+        self.room_for(&database)?;
+        if self.switches().all_paused {
+            return Err(state_failure("already suspended/paused"));
+        }
+        // From now on, for a database that no worker knows yet; the wait may be long.
+        self.switches().pause(&database);
+        let told = self.tell(Command::Pause { database: database.clone() }).await;
+        if told.is_err() {
+            self.switches().resume(&database);
+        }
+        told
+    }
+
+    async fn resume(&self, database: Option<String>) -> Result<(), Failure> {
+        if self.process.condition().stopping {
+            return Err(state_failure("pooler is shutting down"));
+        }
+        let view = self.look().await?;
+        let pools = view::pools(&view.workers);
+        match &database {
+            None => {
+                let switches = self.switches();
+                let any_paused = switches.all_paused
+                    || !switches.paused.is_empty()
+                    || pools.iter().any(|pool| pool.paused);
+                if !any_paused {
+                    return Err(state_failure("pooler is not paused/suspended"));
+                }
+            }
+            Some(name) => {
+                self.known("resume", &database)?;
+                let pools: Vec<_> = pools.iter().filter(|pool| pool.database == *name).collect();
+                if !self.switches().is_paused(name, &pools) {
+                    return Err(state_failure(format!("database {name} is not paused")));
+                }
+            }
+        }
+        self.tell(Command::Resume { database: database.clone() }).await?;
+        self.switches().resume(&database);
+        Ok(())
+    }
+
+    async fn set_disabled(&self, database: String, disabled: bool) -> Result<(), Failure> {
+        let verb = if disabled { "disable" } else { "enable" };
+        let named = Some(database.clone());
+        self.known(verb, &named)?;
+        self.room_for(&named)?;
+        let command = match disabled {
+            true => Command::Disable { database: database.clone() },
+            false => Command::Enable { database: database.clone() },
+        };
+        self.tell(command).await?;
+        self.switches().disabled.insert(database, disabled);
+        Ok(())
+    }
+
+    async fn kill_client(&self, id: u64) -> Result<(), Failure> {
+        let view = self.look().await?;
+        let found = view.workers.iter().find_map(|worker| {
+            let client = worker.clients.iter().find(|client| client.id == id)?;
+            Some((worker.worker, client.slot, client.generation))
+        });
+        let (worker, slot, generation) =
+            found.ok_or_else(|| Failure::new(sqlstate::UNDEFINED_OBJECT, "client not found"))?;
+        let answer = self.order(worker, Command::KillClient { slot, generation });
+        heard(worker, answer.await)
+    }
+
+    /// That there is such a database and that it is not the console.
+    fn known(&self, verb: &str, database: &Option<String>) -> Result<(), Failure> {
+        let Some(name) = database else { return Ok(()) };
+        let config = self.process.config();
+        let configured = |name: &str| config.databases.contains_key(name);
+        if configured(name) {
+            return Ok(());
+        }
+        if DATABASES.contains(&name.as_str()) {
+            return Err(state_failure(format!("cannot {verb} admin db: {name}")));
+        }
+        if configured("*") {
+            return Ok(());
+        }
+        let failure =
+            Failure::new(sqlstate::INVALID_CATALOG_NAME, format!("no such database: {name}"));
+        let names = config.databases.keys().map(String::as_str);
+        Err(match super::nearest::nearest(name, names) {
+            Some(near) => failure.hint(format!("Did you mean {near}?")),
+            None => failure.hint("SHOW DATABASES lists them."),
+        })
+    }
+
+    /// Names behind the wildcard are the client's to choose, so their number has a limit.
+    fn room_for(&self, database: &Option<String>) -> Result<(), Failure> {
+        let switches = self.switches();
+        if database.is_none() || switches.paused.len().max(switches.disabled.len()) < SWITCHES_MAX {
+            return Ok(());
+        }
+        let message = format!("more than {SWITCHES_MAX} databases paused or disabled by name");
+        Err(Failure::new(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, message))
+    }
+
+    /// Has every worker do it, and waits until all have.
+    async fn tell(&self, command: Command) -> Result<(), Failure> {
+        let answers: Vec<_> = (0..self.process.workers())
+            .map(|worker| (worker, self.order(worker, command.clone())))
+            .collect();
+        let mut result = Ok(());
+        for (worker, answer) in answers {
+            result = result.and(heard(worker, answer.await));
+        }
+        result
+    }
+
+    fn order(
+        &self,
+        worker: u8,
+        command: Command,
+    ) -> oneshot::Receiver<Result<(), String>> {
+        let (reply, answer) = oneshot::channel();
+        // To a worker that is gone the reply is dropped, which ends the wait.
+        self.process.send(worker, ToWorker::Command { command, reply });
+        answer
+    }
+}
+
+/// See [`Operator::new`].
+const FIRST_MOMENT_US: u64 = 1_000_000;
+
+fn heard(
+    worker: u8,
+    answer: Result<Result<(), String>, oneshot::error::RecvError>,
+) -> Result<(), Failure> {
+    match answer {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(reason)) => Err(state_failure(reason)),
+        Err(_) => {
+            let message = format!("worker {worker} went away before it was done");
+            Err(Failure::new(sqlstate::SYSTEM_ERROR, message))
+        }
+    }
+}
+
+fn state_failure(message: impl Into<String>) -> Failure {
+    Failure::new(sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+}
+
+fn plain_notice(message: &str) -> Notice {
+    Notice { severity: "NOTICE", message: message.to_owned(), detail: None }
+}
+
+fn one_row(request: &Request, row: Vec<Value>) -> Option<Table> {
+    columns::of(request).map(|columns| Table { columns, rows: vec![row] })
+}
+
+fn constant_value(who: &ConsoleUser, constant: &Constant) -> Value {
+    match &constant.value {
+        ConstantValue::Int(number) => Value::Int((*number).into()),
+        ConstantValue::Text(text) => Value::text(text.clone()),
+        ConstantValue::User => Value::text(who.user.clone()),
+        ConstantValue::Database => Value::text(who.database.clone()),
+        ConstantValue::Version => Value::text(show::version()),
+    }
+}
+
+/// Why `SET key = value` is not done, and what to do instead.
+fn set_refused(config: &Config, key: &str) -> Failure {
+    let known = crate::config::show_config(config);
+    let same = |row: &&crate::config::ConfigRow| row.key.eq_ignore_ascii_case(key);
+    let place = match &config.origin {
+        crate::config::Origin::File(path) => format!("Edit {}", path.display()),
+        crate::config::Origin::CommandLine => "Start Pondage with a configuration file".to_owned(),
+    };
+    match known.iter().find(same) {
+        Some(row) => {
+            let then = if row.changeable { "RELOAD" } else { "restart" };
+            Failure::new(
+                sqlstate::FEATURE_NOT_SUPPORTED,
+                format!("\"{}\" cannot be set from the console", row.key),
+            )
+            .hint(format!("{place}, then {then}."))
+        }
+        None => Failure::new(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            format!("\"{key}\" cannot be set from the console"),
+        )
+        .detail("SHOW CONFIG has no such key.")
+        .hint(format!("{place}, then RELOAD.")),
+    }
+}
