@@ -1,1 +1,1 @@
-"""Pondage's benchmark runner: every workload, side by side with its rivals, on a private PostgreSQL."""
+"""Pondage's benchmarks: every workload side by side with rivals, on a private PostgreSQL."""

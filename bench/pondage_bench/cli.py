@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,6 +43,7 @@ class Run:
     amount: Amount
     rounds: int
     tiny: bool
+    settings: dict[str, str]
     out: Path
     work_directory: Path
 
@@ -61,6 +61,13 @@ def _positive(text: str) -> int:
 
 def _scales(text: str) -> tuple[int, ...]:
     return tuple(_positive(part) for part in _names(text))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got `{text}`")
+    return name.strip(), value.strip()
 
 
 def _default_pondage() -> Path:
@@ -89,6 +96,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--pondage", type=Path, default=_default_pondage(), help="its binary; also $PONDAGE")
     add("--out", type=Path, help="directory of the reports; default bench/out/WORKLOAD-TIME")
     add("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="of the database")
+    add(
+        "--setting", type=_setting, action="append", default=[], metavar="NAME=VALUE",
+        help="of PostgreSQL; may be given several times",
+    )  # fmt: skip
     add("--tiny", action="store_true", help="one very small round, to see that everything works")
     return parser
 
@@ -97,7 +108,8 @@ def _checked(arguments: Sequence[str]) -> Run:
     """Raises BenchError for what the parser can't see."""
     given = _parser().parse_args(arguments)
     workload = WORKLOADS[given.workload]
-    sides = select(all_sides(given.pondage, parse_peers(os.environ.get("BENCH_PEERS", ""))), given.sides)
+    peers = parse_peers(os.environ.get("BENCH_PEERS", ""))
+    sides = select(all_sides(given.pondage, peers), given.sides)
     if given.tiny:
         options = Options(scales=(1,), clients=4, idle_clients=50)
         amount, count = Amount(1, transactions=25), 1
@@ -113,6 +125,7 @@ def _checked(arguments: Sequence[str]) -> Run:
         amount=amount,
         rounds=count,
         tiny=given.tiny,
+        settings={**default_settings(), **workload.settings(), **dict(given.setting)},
         out=out,
         work_directory=given.work_dir,
     )
@@ -167,7 +180,7 @@ def _execute(run: Run) -> Results:
         with Supervisor(directory) as supervisor:
             say(f"sides: {', '.join(side.name for side in run.sides)}")
             described = machine.describe(directory)
-            cluster = Cluster(supervisor, {**default_settings(), **run.workload.settings()})
+            cluster = Cluster(supervisor, run.settings)
             cluster.start()
             notes = run.workload.prepare(cluster, run.options)
             results = Results(

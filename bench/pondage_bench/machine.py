@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from .proc import parse_kib_fields
@@ -56,7 +56,7 @@ def describe(data: Path) -> dict[str, str]:
     memory = parse_kib_fields(Path("/proc/meminfo").read_text())["MemTotal"]
     load = os.getloadavg()
     return {
-        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit(),
         "processors": f"{os.cpu_count()} x {processor_model()}",
         "memory": f"{memory / 1024**3:.1f} GiB",

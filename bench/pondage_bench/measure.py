@@ -103,9 +103,7 @@ def run_load(
         )
     load = usage.ru_utime + usage.ru_stime
     through = (
-        None
-        if before.gateway is None or after.gateway is None
-        else after.gateway - before.gateway
+        None if before.gateway is None or after.gateway is None else after.gateway - before.gateway
     )
     stored = after.database - before.database
     ours = load + (through or 0.0) + stored + after.own - before.own

@@ -6,6 +6,7 @@ Source: PostgreSQL documentation, "Message Flow" and "Message Formats".
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 from dataclasses import dataclass
@@ -34,17 +35,13 @@ class Endpoint:
 
 
 def startup_message(user: str, database: str) -> bytes:
-    body = b"".join(
-        part.encode() + b"\0" for part in ("user", user, "database", database)
-    )
+    body = b"".join(part.encode() + b"\0" for part in ("user", user, "database", database))
     return struct.pack("!ii", len(body) + 9, PROTOCOL_3_0) + body + b"\0"
 
 
 def error_text(body: bytes) -> str:
     """`ERROR 42601: message` from the fields of an ErrorResponse."""
-    fields = {
-        part[:1]: part[1:].decode(errors="replace") for part in body.split(b"\0") if part
-    }
+    fields = {part[:1]: part[1:].decode(errors="replace") for part in body.split(b"\0") if part}
     return f"{fields.get(b'S', '?')} {fields.get(b'C', '?')}: {fields.get(b'M', '?')}"
 
 
@@ -96,10 +93,8 @@ class Client:
         return self._until_ready()
 
     def close(self) -> None:
-        try:
+        with contextlib.suppress(OSError):  # the other side may be gone already
             self._socket.sendall(b"X\0\0\0\x04")
-        except OSError:
-            pass  # the other side may be gone already
         self._socket.close()
 
     def _take(self, count: int) -> bytes:

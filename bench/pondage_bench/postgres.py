@@ -36,7 +36,7 @@ def find_bindir() -> Path:
     debian = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
     if debian:
         return max(debian, key=lambda path: int(re.sub(r"\D", "", path.parent.name) or 0))
-    raise BenchError("PostgreSQL's server programs were not found; on Debian: apt install postgresql")
+    raise BenchError("no initdb found: install PostgreSQL, on Debian: apt install postgresql")
 
 
 def default_settings() -> dict[str, str]:

@@ -151,11 +151,6 @@ class Supervisor:
         path.write_text(text)
         self.give(path)
 
-    def _identity(self) -> dict[str, object]:
-        if self.user is None:
-            return {}
-        return {"user": self.user.uid, "group": self.user.gid, "extra_groups": []}
-
     def start(
         self,
         name: str,
@@ -167,6 +162,7 @@ class Supervisor:
         as_service: bool = True,
     ) -> Process:
         """Starts `argv` in the background, as the service user unless told otherwise."""
+        user = self.user if as_service else None
         with log.open("ab") as output:
             popen = subprocess.Popen(
                 [str(part) for part in argv],
@@ -176,7 +172,9 @@ class Supervisor:
                 cwd=self.directory,
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
-                **(self._identity() if as_service else {}),  # type: ignore[arg-type]
+                user=user.uid if user else None,
+                group=user.gid if user else None,
+                extra_groups=[] if user else None,
             )
         process = Process(name, popen, log, stop_signals)
         self._running.append(process)
@@ -199,7 +197,9 @@ class Supervisor:
                 timeout=timeout,
                 start_new_session=True,
                 check=False,
-                **self._identity(),  # type: ignore[call-overload]
+                user=self.user.uid if self.user else None,
+                group=self.user.gid if self.user else None,
+                extra_groups=[] if self.user else None,
             )
         except subprocess.TimeoutExpired as error:
             raise BenchError(f"`{' '.join(command)}` took over {timeout:.0f} s") from error
@@ -221,17 +221,16 @@ def stage(binary: Path, directory: Path) -> Path:
     return copy
 
 
-def wait_until(what: str, seconds: float, ready: Callable[[], str | None], process: Process) -> None:
-    """Polls `ready` until it returns None; its last complaint becomes the BenchError."""
+def wait_until(
+    what: str, seconds: float, complaint: Callable[[], str | None], process: Process
+) -> None:
+    """Polls until there is no complaint; the last one becomes the BenchError."""
     deadline = time.monotonic() + seconds
     while True:
         process.ensure_alive()
-        complaint = ready()
-        if complaint is None:
+        missing = complaint()
+        if missing is None:
             return
         if time.monotonic() > deadline:
-            raise BenchError(
-                f"{what} not within {seconds:.0f} s: {complaint}\n{tail(process.log)}"
-            )
+            raise BenchError(f"{what} not within {seconds:.0f} s: {missing}\n{tail(process.log)}")
         time.sleep(0.02)
-

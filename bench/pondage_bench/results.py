@@ -111,9 +111,7 @@ class Results:
 
     def ratio(self, load: str, side: str, base: str, metric: str) -> Spread | None:
         """The median of `side / base` of each round."""
-        ratios = same_round_ratios(
-            self.series(load, side, metric), self.series(load, base, metric)
-        )
+        ratios = same_round_ratios(self.series(load, side, metric), self.series(load, base, metric))
         return Spread.of(ratios) if ratios else None
 
     def as_json(self) -> dict[str, object]:

@@ -28,9 +28,7 @@ class Spread:
         return {"median": self.median, "min": self.low, "max": self.high, "rounds": self.count}
 
 
-def same_round_ratios(
-    values: Mapping[int, float], base: Mapping[int, float]
-) -> list[float]:
+def same_round_ratios(values: Mapping[int, float], base: Mapping[int, float]) -> list[float]:
     """`values / base` for every round that both have.
 
     Rounds of one number ran within minutes of each other, so what disturbed the machine disturbed

@@ -73,15 +73,18 @@ def _row(bar: Bar, top: int, scale: float) -> str:
     high = LABEL_WIDTH + max(bar.high, 0.0) * scale
     colour = COLOURS.get(bar.kind, OTHER_COLOUR)
     whisker = (
-        f'<line class="pb-line" x1="{low:.1f}" x2="{high:.1f}" y1="{middle:.1f}" y2="{middle:.1f}"/>'
+        f'<line class="pb-line" x1="{low:.1f}" x2="{high:.1f}"'
+        f' y1="{middle:.1f}" y2="{middle:.1f}"/>'
         if high > low
         else ""
     )
+    end = max(LABEL_WIDTH + length, high) + 8
+    baseline = middle + 4.5
     return (
-        f'<text class="pb-text" text-anchor="end" x="{LABEL_WIDTH - 10}" y="{middle + 4.5:.1f}">'
+        f'<text class="pb-text" text-anchor="end" x="{LABEL_WIDTH - 10}" y="{baseline:.1f}">'
         f"{escape(bar.label)}</text>"
         f'<rect x="{LABEL_WIDTH}" y="{middle - BAR / 2:.1f}" width="{length:.1f}" height="{BAR}"'
         f' rx="2" fill="{colour}"/>{whisker}'
-        f'<text class="pb-text" x="{max(LABEL_WIDTH + length, high) + 8:.1f}" y="{middle + 4.5:.1f}">'
+        f'<text class="pb-text" x="{end:.1f}" y="{baseline:.1f}">'
         f"{escape(bar.text)}</text>"
     )

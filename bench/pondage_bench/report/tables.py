@@ -46,9 +46,7 @@ def heading(metric: Metric) -> str:
 
 def _takers(results: Results, load: LoadInfo) -> list[str]:
     return [
-        name
-        for name in results.side_names()
-        if results.series(load.key, name, load.primary.key)
+        name for name in results.side_names() if results.series(load.key, name, load.primary.key)
     ]
 
 
@@ -56,13 +54,14 @@ def load_table(results: Results, load: LoadInfo) -> Table:
     """A row per side that took part: its primary metric, its ratio to direct, all the rest."""
     takers = _takers(results, load)
     based = BASE_SIDE in takers
-    others = [metric for metric in load.metrics if metric is not load.primary]
-    head = ["side", heading(load.primary), *(["to direct"] if based else []), *map(heading, others)]
+    primary = load.primary
+    others = [metric for metric in load.metrics if metric is not primary]
+    head = ["side", heading(primary), *(["to direct"] if based else []), *map(heading, others)]
     rows = []
     for name in takers:
-        row = [name, with_spread(results.spread(load.key, name, load.primary.key), load.primary.digits)]
+        row = [name, with_spread(results.spread(load.key, name, primary.key), primary.digits)]
         if based:
-            row.append(as_ratio(results.ratio(load.key, name, BASE_SIDE, load.primary.key)))
+            row.append(as_ratio(results.ratio(load.key, name, BASE_SIDE, primary.key)))
         for metric in others:
             spread = results.spread(load.key, name, metric.key)
             row.append(NOTHING if spread is None else number(spread.median, metric.digits))
@@ -125,7 +124,7 @@ READING = (
     "Sides ran in turn within each round. Figures are medians over the rounds, with the lowest and"
     " highest in parentheses. A ratio is the median of the ratios of single rounds. CPU is user"
     " and system time of whole process trees per operation; the load's is pgbench's. Gateways"
-    " start afresh for every run. \"Others' CPU\" is what the rest of the machine used meanwhile:"
+    ' start afresh for every run. "Others\' CPU" is what the rest of the machine used meanwhile:'
     " near zero for figures that count."
 )
 CALLS_READING = (

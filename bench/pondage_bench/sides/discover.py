@@ -10,10 +10,15 @@ from pathlib import Path
 
 from ..processes import BenchError
 from .base import Direct, Gateway, Side
+from .odyssey import Odyssey
 from .pgbouncer import PgBouncer
+from .pgcat import PgCat
+from .pgdog import PgDog
 from .pondage import Pondage
 
-RIVALS: Mapping[str, type[Gateway]] = {kind.kind: kind for kind in (PgBouncer,)}
+RIVALS: Mapping[str, type[Gateway]] = {
+    rival.kind: rival for rival in (PgBouncer, Odyssey, PgCat, PgDog)
+}
 # Debian keeps servers there, and it is not on the PATH of ordinary users.
 EXTRA_PATH = "/usr/sbin:/usr/local/sbin"
 
