@@ -149,11 +149,17 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    # TERM must stop what was started, as Ctrl-C does.
+    # TERM must stop what was started, as Ctrl-C does, and so must INT where a shell that starts
+    # commands in the background made it ignored.
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)
+    allow_open_files()
     try:
-        allow_open_files()
         run = _checked(arguments)
+    except BenchError as error:
+        say(f"error: {error}")
+        return EXIT_USAGE
+    try:
         if all(side.kind != "pondage" for side in run.sides):
             say("pondage takes no part: no binary found (cargo build --release, or --pondage PATH)")
         results = _execute(run)

@@ -11,7 +11,7 @@ from .loads import Context, Load
 from .pgwire import Client, PgError
 from .processes import BenchError
 from .results import LoadInfo, Metric
-from .sides import Side
+from .sides import Gateway, Side
 
 # Files this process has open besides the sockets of idle clients.
 OTHER_FILES = 200
@@ -47,15 +47,15 @@ class IdleLoad(Load):
         )
 
     def refusal(self, side: Side) -> str | None:
-        if side.kind == "direct":
-            return "PostgreSQL has a process per client, bounded by max_connections"
+        if not isinstance(side, Gateway):
+            return "only a gateway holds idle clients on few connections"
         return None
 
     def run(self, context: Context, side: Side) -> dict[str, float]:
         with context.running(side, self.database), ExitStack() as connections:
             root = side.pid
             if root is None:
-                raise BenchError("idle clients need a gateway")
+                raise BenchError(f"{side.name} has no process of its own")
             base, cpu = _resident(root), proc.tree_cpu_seconds(root)
             began = time.monotonic()
             clients: list[Client] = []

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import tempfile
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 from .proc import parse_kib_fields
 
+SYNC_SECONDS = 1.0
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -51,6 +54,22 @@ def file_system(path: Path) -> str:
     return best[1]
 
 
+def syncs_per_second(directory: Path) -> float:
+    """How often 8 kB can be written to the same place and synced (fdatasync) in a second: what
+    bounds a commit, as pg_test_fsync measures it.
+    """
+    page = bytes(8192)
+    with tempfile.TemporaryFile(dir=directory) as file:
+        descriptor = file.fileno()
+        began = time.monotonic()
+        count = 0
+        while time.monotonic() - began < SYNC_SECONDS:
+            os.pwrite(descriptor, page, 0)
+            os.fdatasync(descriptor)
+            count += 1
+        return count / (time.monotonic() - began)
+
+
 def describe(data: Path) -> dict[str, str]:
     """For the report's head; `data` is where the database lives."""
     memory = parse_kib_fields(Path("/proc/meminfo").read_text())["MemTotal"]
@@ -62,6 +81,7 @@ def describe(data: Path) -> dict[str, str]:
         "memory": f"{memory / 1024**3:.1f} GiB",
         "kernel": platform.release(),
         "file system": file_system(data),
+        "fdatasync of 8 kB": f"{syncs_per_second(data):,.0f} a second",
         "python": platform.python_version(),
         "load average before": f"{load[0]:.2f} {load[1]:.2f} {load[2]:.2f}",
     }

@@ -15,7 +15,15 @@ from .processes import BenchError
 from .stats import percentile
 
 THREADS = 2
-SCRIPTS = {"select-only": "-S", "tpcb-like": "-b tpcb-like"}
+BUILTINS = {"select-only": ["-S"], "tpcb-like": ["-b", "tpcb-like"]}
+# Statements sent at once by the script `pipelined`, each as pgbench's own select.
+PIPELINE_DEPTH = 20
+PIPELINED = "pipelined"
+PIPELINED_SCRIPT = (
+    "\\set aid random(1, 100000 * :scale)\n\\startpipeline\n"
+    + "SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n" * PIPELINE_DEPTH
+    + "\\endpipeline\n"
+)
 
 
 @dataclass(frozen=True)
@@ -33,22 +41,30 @@ class Amount:
 
 @dataclass(frozen=True)
 class Profile:
-    """What pgbench does, without where and how long."""
+    """What pgbench does, without where and how long. `script` is a builtin or PIPELINED."""
 
     script: str
     protocol: str
     clients: int
     reconnect: bool = False
     log: bool = False
+    #: Only PIPELINED needs to be told; pgbench finds it out for its builtins.
+    scale: int = 1
 
     @property
     def writes(self) -> bool:
-        return self.script != "select-only"
+        return self.script == "tpcb-like"
 
-    def arguments(self) -> list[str]:
+    @property
+    def statements(self) -> int:
+        """What a report counts in a transaction: a pipeline's statements, else the transaction."""
+        return PIPELINE_DEPTH if self.script == PIPELINED else 1
+
+    def _arguments(self, scripts: Path) -> list[str]:
         threads = min(THREADS, self.clients)
+        custom = ["-f", str(scripts / f"{self.script}.sql"), "-s", str(self.scale)]
         return [
-            *SCRIPTS[self.script].split(),
+            *BUILTINS.get(self.script, custom),
             "-M", self.protocol,
             "-c", str(self.clients),
             "-j", str(threads),
@@ -56,18 +72,24 @@ class Profile:
         ]  # fmt: skip
 
     def command(
-        self, program: Path, endpoint: Endpoint, amount: Amount, log_prefix: Path | None
+        self,
+        program: Path,
+        endpoint: Endpoint,
+        amount: Amount,
+        *,
+        scripts: Path,
+        log_prefix: Path | None = None,
     ) -> list[str]:
-        """`-n`: no vacuum by pgbench, which would do it once through every side."""
+        """`scripts` is the directory of PIPELINED. `-n`: no vacuum through every side."""
         return [
-            str(program), "-n", *self.arguments(), *amount.arguments(),
+            str(program), "-n", *self._arguments(scripts), *amount.arguments(),
             *(["-l", "--log-prefix", str(log_prefix)] if log_prefix else []),
             "-h", endpoint.host, "-p", str(endpoint.port), "-U", endpoint.user,
             endpoint.database,
         ]  # fmt: skip
 
     def shown(self) -> str:
-        return " ".join(["pgbench", "-n", *self.arguments()])
+        return " ".join(["pgbench", "-n", *self._arguments(Path())])
 
 
 @dataclass(frozen=True)
@@ -118,11 +140,7 @@ def parse_log(lines: Iterable[str]) -> Latencies:
     return Latencies(percentile(times, 50), percentile(times, 99), len(times))
 
 
-def read_and_remove_logs(prefix: Path) -> Latencies:
+def read_logs(prefix: Path) -> Latencies:
     """pgbench names its logs prefix.PID and prefix.PID.THREAD."""
     logs = sorted(prefix.parent.glob(prefix.name + ".*"))
-    try:
-        return parse_log(line for log in logs for line in log.read_text().splitlines())
-    finally:
-        for log in logs:
-            log.unlink()
+    return parse_log(line for log in logs for line in log.read_text().splitlines())

@@ -19,6 +19,9 @@ INIT_SECONDS = 120.0
 # Room a pgbench scale unit needs on disk with indexes, its WAL and what updates add.
 SCALE_BYTES = 24 * 1024 * 1024
 DISK_RESERVE_BYTES = 2 * 1024**3
+# Major versions that count WAL syncs, and where.
+WAL_IN_STAT_WAL = 14
+WAL_IN_STAT_IO = 18
 SHARED_BUFFERS_MAX = 2 * 1024**3
 
 
@@ -69,6 +72,14 @@ class Upstream:
 
     def endpoint(self) -> Endpoint:
         return Endpoint(self.host, self.port, self.user, self.database)
+
+
+@dataclass(frozen=True)
+class Wal:
+    """WAL since the cluster was made: bytes, and syncs to disk where the server counts them."""
+
+    written: int
+    syncs: int | None
 
 
 @dataclass
@@ -152,9 +163,19 @@ class Cluster:
             )
         return {name or "": value or "" for name, value in rows}
 
-    def wal_bytes(self) -> int:
-        """WAL written since the cluster was made, in bytes."""
-        return int(self.scalar("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"))
+    def wal(self) -> Wal:
+        """What the cluster has written until now. Backends that live on may hold back up to a
+        second of their syncs, those that ended hold back none.
+        """
+        written = self.scalar("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')")
+        major = int(self.scalar("show server_version_num")) // 10000
+        if major >= WAL_IN_STAT_IO:
+            syncs = self.scalar("select sum(fsyncs) from pg_stat_io where object = 'wal'")
+        elif major >= WAL_IN_STAT_WAL:
+            syncs = self.scalar("select wal_sync from pg_stat_wal")
+        else:
+            return Wal(int(written), None)
+        return Wal(int(written), int(syncs))
 
     def room_for_scale(self, scale: int) -> bool:
         free = os.statvfs(self.supervisor.directory)

@@ -17,6 +17,7 @@ from types import TracebackType
 
 STOP_SECONDS = 20.0
 LOG_TAIL_LINES = 12
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 SERVICE_USERS = ("postgres", "nobody")
 # Below the kernel's usual range of outgoing ports, so that a load that reconnects thousands of
 # times a second never takes the port a side is about to listen on.
@@ -125,13 +126,14 @@ class Supervisor:
         trace: TracebackType | None,
     ) -> None:
         # A second Ctrl-C must not leave half of them running.
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in INTERRUPTS}
         try:
             for process in reversed(self._running):
                 process.stop()
             shutil.rmtree(self.directory, ignore_errors=True)
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def give(self, path: Path) -> None:
         """Makes the service user the owner of `path`."""

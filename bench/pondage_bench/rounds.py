@@ -31,7 +31,8 @@ class Progress:
     def step(self, what: str) -> None:
         self.done += 1
         left = (time.monotonic() - self.began) / self.done * (self.total - self.done)
-        say(f"[{self.done}/{self.total}] {what}  ({left / 60:.0f} min {left % 60:.0f} s left)")
+        minutes, seconds = divmod(round(left), 60)
+        say(f"[{self.done}/{self.total}] {what}  ({minutes} min {seconds} s left)")
 
 
 def run(

@@ -3,11 +3,14 @@ import unittest
 from pathlib import Path
 
 from pondage_bench.pgbench import (
+    PIPELINE_DEPTH,
+    PIPELINED,
+    PIPELINED_SCRIPT,
     Amount,
     Profile,
     parse_log,
     parse_summary,
-    read_and_remove_logs,
+    read_logs,
 )
 from pondage_bench.pgwire import Endpoint
 from pondage_bench.processes import BenchError
@@ -68,31 +71,45 @@ class Logs(unittest.TestCase):
         with self.assertRaises(BenchError):
             parse_log([])
 
-    def test_logs_of_all_threads_are_read_and_removed(self) -> None:
+    def test_logs_of_all_threads_are_read(self) -> None:
         with tempfile.TemporaryDirectory() as directory:
             prefix = Path(directory) / "transactions"
             for name, micros in (("transactions.77", 1000), ("transactions.77.1", 3000)):
                 (Path(directory) / name).write_text(f"0 1 {micros} 0 1700000000 1\n")
-            latencies = read_and_remove_logs(prefix)
+            latencies = read_logs(prefix)
             self.assertEqual((latencies.p50, latencies.p99), (1.0, 3.0))
-            self.assertEqual(list(Path(directory).iterdir()), [])
 
 
 class Commands(unittest.TestCase):
+    def command(self, profile: Profile, amount: Amount, log_prefix: Path | None = None) -> str:
+        program, scripts = Path("/usr/bin/pgbench"), Path("/scripts")
+        return " ".join(
+            profile.command(program, ENDPOINT, amount, scripts=scripts, log_prefix=log_prefix)
+        )
+
     def test_reconnecting_selects(self) -> None:
         profile = Profile("select-only", "simple", 56, reconnect=True)
-        command = profile.command(Path("/usr/bin/pgbench"), ENDPOINT, Amount(10), None)
         self.assertEqual(
-            " ".join(command),
+            self.command(profile, Amount(10)),
             "/usr/bin/pgbench -n -S -M simple -c 56 -j 2 -C -T 10"
             " -h 127.0.0.1 -p 6432 -U postgres scale10",
         )
 
     def test_one_client_has_one_thread_and_a_log(self) -> None:
         profile = Profile("select-only", "prepared", 1, log=True)
-        command = profile.command(Path("pgbench"), ENDPOINT, Amount(1, 25), Path("/t/log"))
-        self.assertIn("-j 1 -t 25 -l --log-prefix /t/log", " ".join(command))
+        command = self.command(profile, Amount(1, 25), Path("/t/log"))
+        self.assertIn("-j 1 -t 25 -l --log-prefix /t/log", command)
+
+    def test_a_pipeline_is_told_the_scale_that_pgbench_can_not_find_out(self) -> None:
+        profile = Profile(PIPELINED, "prepared", 56, scale=100)
+        self.assertIn("-f /scripts/pipelined.sql -s 100 ", self.command(profile, Amount(10)))
+
+    def test_a_pipeline_counts_its_statements(self) -> None:
+        self.assertEqual(Profile(PIPELINED, "prepared", 1).statements, PIPELINE_DEPTH)
+        self.assertEqual(PIPELINED_SCRIPT.count("SELECT"), PIPELINE_DEPTH)
+        self.assertEqual(Profile("tpcb-like", "simple", 1).statements, 1)
 
     def test_only_tpcb_writes(self) -> None:
         self.assertTrue(Profile("tpcb-like", "simple", 1).writes)
         self.assertFalse(Profile("select-only", "simple", 1).writes)
+        self.assertFalse(Profile(PIPELINED, "prepared", 1).writes)

@@ -75,22 +75,30 @@ class Conversations(unittest.TestCase):
 
     def test_an_error_during_login_is_told(self) -> None:
         error = message(b"E", b"SFATAL\0C3D000\0Mno such database\0\0")
-        with OneShotServer(lambda client: client.sendall(error)) as server:
-            with self.assertRaisesRegex(PgError, "3D000: no such database"):
-                Client(server.endpoint)
+        with (
+            OneShotServer(lambda client: client.sendall(error)) as server,
+            self.assertRaisesRegex(PgError, "3D000: no such database"),
+        ):
+            Client(server.endpoint)
 
     def test_a_server_that_asks_for_a_password_is_refused(self) -> None:
         scram = message(b"R", struct.pack("!i", 10) + b"SCRAM-SHA-256\0\0")
-        with OneShotServer(lambda client: client.sendall(scram)) as server:
-            with self.assertRaisesRegex(PgError, "trust"):
-                Client(server.endpoint)
+        with (
+            OneShotServer(lambda client: client.sendall(scram)) as server,
+            self.assertRaisesRegex(PgError, "trust"),
+        ):
+            Client(server.endpoint)
 
     def test_a_connection_closed_half_way_is_an_error(self) -> None:
-        with OneShotServer(lambda client: client.sendall(AUTHENTICATED)) as server:
-            with self.assertRaisesRegex(PgError, "closed"):
-                Client(server.endpoint)
+        with (
+            OneShotServer(lambda client: client.sendall(AUTHENTICATED)) as server,
+            self.assertRaisesRegex(PgError, "closed"),
+        ):
+            Client(server.endpoint)
 
     def test_an_absurd_length_is_an_error(self) -> None:
-        with OneShotServer(lambda client: client.sendall(b"D\x7f\xff\xff\xff")) as server:
-            with self.assertRaisesRegex(PgError, "bytes"):
-                Client(server.endpoint)
+        with (
+            OneShotServer(lambda client: client.sendall(b"D\x7f\xff\xff\xff")) as server,
+            self.assertRaisesRegex(PgError, "bytes"),
+        ):
+            Client(server.endpoint)

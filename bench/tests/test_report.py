@@ -93,7 +93,7 @@ class ResultsOfRounds(unittest.TestCase):
         table = tables.system_call_table(results)
         assert table is not None
         self.assertEqual(
-            table.rows, [["select@10", "pondage", "3.50", "sendto 2.00, recvfrom 1.50"]]
+            table.rows, [["select@10", "pondage", "100", "3.50", "sendto 2.00, recvfrom 1.50"]]
         )
 
 

@@ -9,6 +9,8 @@ from ..results import LoadInfo, Metric, Results
 from .svg import Bar, bar_chart
 from .tables import BASE_SIDE, as_ratio, heading, number
 
+# A limit is told in tables only: beside it the sides would be hard to tell apart.
+NOT_PICTURED = ("constant",)
 # Pictured besides a load's primary metric, where a load has it.
 ALSO_PICTURED = ("cpu_gateway_us",)
 
@@ -39,7 +41,7 @@ def _chart(results: Results, load: LoadInfo, metric: Metric) -> Chart | None:
     bars: list[Bar] = []
     for side in results.sides:
         spread = results.spread(load.key, side.name, metric.key)
-        if spread is None:
+        if spread is None or side.kind in NOT_PICTURED:
             continue
         text = number(spread.median, metric.digits)
         ratio = results.ratio(load.key, side.name, BASE_SIDE, metric.key)

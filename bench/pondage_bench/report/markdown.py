@@ -38,7 +38,7 @@ def render(results: Results, charts: Sequence[Chart]) -> str:
     calls = tables.system_call_table(results)
     if calls is not None:
         parts.append("## System calls of the gateway\n\n" + tables.CALLS_READING + "\n")
-        parts.append(_table(calls, 4))
+        parts.append(_table(calls, 2))
     parts.extend(f"- {note}\n" for note in results.notes)
     parts.append("## Configuration\n")
     parts.append(_table(tables.pairs_table("run", results.options), 2))

@@ -29,9 +29,9 @@ STYLE = """\
 .pb-text{font:13px system-ui,sans-serif;fill:#1f2328}
 .pb-title{font-weight:600;font-size:15px}
 .pb-soft{fill:#59636e}
-.pb-line{stroke:#59636e;stroke-width:1.5}
+.pb-line{stroke:#1f2328;stroke-width:1.5}
 @media (prefers-color-scheme:dark){
-.pb-text{fill:#e6edf3}.pb-soft{fill:#9aa4ae}.pb-line{stroke:#9aa4ae}}"""
+.pb-text{fill:#e6edf3}.pb-soft{fill:#9aa4ae}.pb-line{stroke:#e6edf3}}"""
 
 
 @dataclass(frozen=True)

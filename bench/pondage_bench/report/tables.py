@@ -90,8 +90,9 @@ def system_call_table(results: Results) -> Table | None:
     for calls in results.system_calls:
         frequent = sorted(calls.per_operation.items(), key=lambda item: -item[1])
         named = ", ".join(f"{name} {count:.2f}" for name, count in frequent if count > RARE_CALLS)
-        rows.append([calls.load, calls.side, f"{calls.total:.2f}", named])
-    return Table(["load", "side", "calls per operation", "of which"], rows)
+        operations = number(calls.operations, 0)
+        rows.append([calls.load, calls.side, operations, f"{calls.total:.2f}", named])
+    return Table(["load", "side", "operations", "calls per operation", "of which"], rows)
 
 
 def pairs_table(title: str, pairs: dict[str, str]) -> Table:
@@ -129,5 +130,6 @@ READING = (
 )
 CALLS_READING = (
     "Counted by strace in runs of their own. strace slows a gateway many times over, so these are"
-    " no timings, and one that batches shows fewer calls here than at full speed."
+    " no timings, and one that batches shows fewer calls here than at full speed. Clients log in"
+    " while it counts, which weighs where there are few operations."
 )

@@ -39,6 +39,8 @@ class Side(ABC):
 
     name: str
     kind: str
+    #: Whether what is written can be read again.
+    stores: bool = True
 
     @property
     @abstractmethod
@@ -63,7 +65,7 @@ class Side(ABC):
     @property
     @abstractmethod
     def pid(self) -> int | None:
-        """Root of the gateway's processes; None when there is no gateway."""
+        """Root of the processes in front of PostgreSQL; None when there are none."""
 
     @property
     @abstractmethod
@@ -222,7 +224,7 @@ class Gateway(Side):
         return self._endpoint
 
     @property
-    def pid(self) -> int | None:
+    def pid(self) -> int:
         if self._process is None:
             raise BenchError(f"{self.name} is not started")
         self._process.ensure_alive()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..processes import BenchError
 from .base import Direct, Gateway, Side
+from .constant import Constant
 from .odyssey import Odyssey
 from .pgbouncer import PgBouncer
 from .pgcat import PgCat
@@ -78,6 +79,7 @@ def all_sides(pondage: Path, peers: Sequence[Peer]) -> list[Side]:
     for name, (kind, binary) in programs.items():
         ways = sorted(kind.transports, key=lambda way: way is not kind.default_transport)
         sides.extend(kind(name, binary, way) for way in ways)
+    sides.append(Constant())
     return sides
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ..idle import IdleLoad
 from ..loads import Load, PgbenchLoad
-from ..pgbench import Profile
+from ..pgbench import PIPELINE_DEPTH, PIPELINED, PIPELINED_SCRIPT, Profile
 from ..postgres import Cluster
 from ..processes import BenchError
 from ..rounds import say
@@ -21,6 +21,9 @@ class Connect(Workload):
     title = "Connecting, pooling and idling"
 
     def prepare(self, cluster: Cluster, options: Options) -> Sequence[str]:
+        cluster.supervisor.write(
+            cluster.supervisor.directory / f"{PIPELINED}.sql", PIPELINED_SCRIPT
+        )
         for scale in options.scales:
             if not cluster.room_for_scale(scale):
                 raise BenchError(
@@ -65,5 +68,9 @@ def _pgbench_loads(scale: int, clients: int) -> list[Load]:
         PgbenchLoad(
             "tpcb-simple", f"TPC-B, {many}, connections kept",
             Profile("tpcb-like", "simple", clients), scale,
+        ),
+        PgbenchLoad(
+            "select-pipelined", f"Prepared selects, {many}, {PIPELINE_DEPTH} in a pipeline",
+            Profile(PIPELINED, "prepared", clients, scale=scale), scale, count_calls=True,
         ),
     ]  # fmt: skip
