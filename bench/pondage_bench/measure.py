@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import proc
-from .processes import BenchError
+from .processes import BenchError, environment
 
 ERROR_CHARACTERS = 800
 
@@ -77,6 +77,7 @@ def run_load(
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=directory,
+            env=environment(),
             start_new_session=True,
         )
         late = threading.Timer(timeout, popen.kill)

@@ -10,13 +10,14 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
 STOP_SECONDS = 20.0
 LOG_TAIL_LINES = 12
+CONFIGURING_PREFIXES = ("PG", "PONDAGE", "DATABASE_URL")
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
 SERVICE_USERS = ("postgres", "nobody")
 # Below the kernel's usual range of outgoing ports, so that a load that reconnects thousands of
@@ -26,6 +27,15 @@ PORT_RANGE = range(20000, 32000)
 
 class BenchError(Exception):
     """A failure with a message for people; it fails a side or the whole run, never silently."""
+
+
+def environment() -> dict[str, str]:
+    """This process's, without what would configure PostgreSQL's programs or a gateway."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(CONFIGURING_PREFIXES)
+    }
 
 
 @dataclass(frozen=True)
@@ -159,7 +169,6 @@ class Supervisor:
         argv: Sequence[str | Path],
         *,
         log: Path,
-        environment: Mapping[str, str] | None = None,
         stop_signals: tuple[signal.Signals, ...] = (signal.SIGTERM,),
         as_service: bool = True,
     ) -> Process:
@@ -172,7 +181,7 @@ class Supervisor:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
-                env={**os.environ, **(environment or {})},
+                env=environment(),
                 start_new_session=True,
                 user=user.uid if user else None,
                 group=user.gid if user else None,
@@ -196,6 +205,7 @@ class Supervisor:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
+                env=environment(),
                 timeout=timeout,
                 start_new_session=True,
                 check=False,

@@ -5,7 +5,14 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from pondage_bench.processes import BenchError, Process, Supervisor, free_port, wait_until
+from pondage_bench.processes import (
+    BenchError,
+    Process,
+    Supervisor,
+    environment,
+    free_port,
+    wait_until,
+)
 
 DEADLINE_SECONDS = 20.0
 FOREVER = "import time; print('up', flush=True); time.sleep(600)"
@@ -85,6 +92,13 @@ class Supervised(unittest.TestCase):
                 supervisor.run(["/bin/sh", "-c", "echo no space; exit 3"], timeout=10)
             with self.assertRaisesRegex(BenchError, "took over 0 s"):
                 supervisor.run(["/bin/sh", "-c", "exec sleep 600"], timeout=0.2)
+
+
+class Environments(unittest.TestCase):
+    def test_what_would_configure_a_side_is_kept_from_it(self) -> None:
+        given = {"PGOPTIONS": "-c fsync=off", "PONDAGE_POOL__MODE": "session", "HOME": "/h"}
+        with mock.patch.dict("os.environ", given, clear=True):
+            self.assertEqual(environment(), {"HOME": "/h"})
 
 
 class Ports(unittest.TestCase):
