@@ -73,7 +73,8 @@ impl<'a> Source<'a> {
         }
         match text.find('=') {
             Some(equals) if !is_harmless(&text[..equals]) => {
-                self.with_excerpt(problem, span, line.start + equals + 2, true)
+                let space = usize::from(text[equals + 1..].starts_with(' '));
+                self.with_excerpt(problem, span, line.start + equals + 1 + space, true)
             }
             Some(_) => self.with_excerpt(problem, span, line.end, false),
             None if text.trim_start().starts_with('[') => {
@@ -109,8 +110,8 @@ impl<'a> Source<'a> {
         }
         let visible = visible + usize::from(cut);
         let caret = (before <= visible).then(|| (before, width.min((visible - before).max(1))));
-        problem.excerpt =
-            Some(Excerpt { line: index + 1, text: text.trim_end().to_owned(), caret });
+        let text = text.trim_end().to_owned();
+        problem.excerpt = Some(Box::new(Excerpt { line: index + 1, text, caret }));
         problem.at(self.place(span.start))
     }
 
