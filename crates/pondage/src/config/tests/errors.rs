@@ -270,6 +270,42 @@ fn every_code_is_tested_and_documented() {
     }
 }
 
+/// A configuration with its secrets in all the places they can have.
+const SECRETIVE: &str = r#"
+[runtime]
+max_clients = 7
+[databases.app]
+pool_size = 5
+password = "hunter2"
+[databases.web]
+url = "postgres://app:hunter2@db:5432/web?sslmode=require"
+[databases]
+inline = { host = "db", password = "hunter2", port = 5432 }
+[users.a]
+password = """
+hunter2"""
+mode = "session"
+[users.b]
+password = 'hunter2'
+"#;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn no_slip_of_the_pen_makes_a_secret_show(
+        at in 0..SECRETIVE.len(),
+        deleted in 0..3usize,
+        inserted in "[\\]\\[\"'=.{}#,\n a0/@:?%_-]{0,2}",
+    ) {
+        let (before, rest) = SECRETIVE.split_at(at);
+        let text = format!("{before}{inserted}{}", &rest[deleted.min(rest.len())..]);
+        if let Err(report) = Config::from_text(&text) {
+            prop_assert!(!report.to_string().contains("hunter"), "{text}\n{report}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn arbitrary_text_never_panics(text in "\\PC{0,200}|(.|\n){0,200}") {
