@@ -6,3 +6,4 @@
 mod cluster;
 mod kit;
 mod tools;
+mod traps;
