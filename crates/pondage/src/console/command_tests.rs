@@ -1,7 +1,8 @@
 use super::*;
 
 fn one(text: &str) -> Request {
-    let mut requests = parse(text.as_bytes()).unwrap_or_else(|failure| panic!("{text}: {failure:?}"));
+    let mut requests =
+        parse(text.as_bytes()).unwrap_or_else(|failure| panic!("{text}: {failure:?}"));
     assert_eq!(requests.len(), 1, "{text}");
     requests.remove(0)
 }
@@ -107,7 +108,7 @@ fn an_unknown_command_names_its_nearest_one() {
         ("relod", "Did you mean RELOAD?"),
         ("pools", "Did you mean SHOW POOLS?"),
         ("SHOW POOL", "Did you mean SHOW POOLS?"),
-        ("show stat", "Did you mean SHOW STATS?"),
+        ("show clents", "Did you mean SHOW CLIENTS?"),
     ] {
         let failure = refused(text);
         assert_eq!(failure.code, "42601", "{text}");

@@ -220,4 +220,6 @@ fn reply(operator: &Operator, client: Ref, session: &mut Session) -> bool {
 }
 
 #[cfg(test)]
+pub mod fixture;
+#[cfg(test)]
 mod tests;

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backend::moment::Moment;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use wire::pg::sqlstate;
 
 use super::command::{Act, Constant, ConstantValue, Request, Show};
@@ -21,13 +22,15 @@ use crate::worker::snapshot::PoolSnapshot;
 
 /// A worker's turn takes milliseconds; one that has not answered after this is stuck.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
+/// When an operator begins, so that the first averages have a second before them.
+const FIRST_MOMENT: Moment = Moment(1_000_000);
 /// Databases behind the wildcard that may be paused or disabled by name.
 const SWITCHES_MAX: usize = 10_000;
 
 /// What the console's commands act on; the HTTP door reads through it too.
 pub struct Operator {
     process: Arc<dyn Process>,
-    /// The beginning of this operator's [`Moment`]s.
+    /// [`FIRST_MOMENT`].
     began: Instant,
     /// Guards two samples; held for map look-ups only.
     sampler: Mutex<Sampler>,
@@ -64,6 +67,20 @@ impl Switches {
         }
     }
 
+    #[cfg(test)]
+    pub fn paused(database: &str) -> Switches {
+        let mut switches = Switches::default();
+        switches.pause(&Some(database.to_owned()));
+        switches
+    }
+
+    #[cfg(test)]
+    pub fn everything_paused() -> Switches {
+        let mut switches = Switches::default();
+        switches.pause(&None);
+        switches
+    }
+
     fn pause(&mut self, database: &Option<String>) {
         match database {
             None => self.all_paused = true,
@@ -84,12 +101,10 @@ impl Switches {
 
 impl Operator {
     pub fn new(process: Arc<dyn Process>) -> Operator {
-        // Moments begin a second late, so that the first averages have a second before them.
-        let began = Instant::now();
         Operator {
             process,
-            began,
-            sampler: Mutex::new(Sampler::new(Moment(FIRST_MOMENT_US))),
+            began: Instant::now(),
+            sampler: Mutex::new(Sampler::new(FIRST_MOMENT)),
             switches: Mutex::new(Switches::default()),
         }
     }
@@ -99,7 +114,7 @@ impl Operator {
     }
 
     fn now(&self) -> Moment {
-        Moment(FIRST_MOMENT_US).after(self.began.elapsed())
+        FIRST_MOMENT.after(self.began.elapsed())
     }
 
     fn sampler(&self) -> MutexGuard<'_, Sampler> {
@@ -365,20 +380,13 @@ impl Operator {
         result
     }
 
-    fn order(
-        &self,
-        worker: u8,
-        command: Command,
-    ) -> oneshot::Receiver<Result<(), String>> {
+    fn order(&self, worker: u8, command: Command) -> oneshot::Receiver<Result<(), String>> {
         let (reply, answer) = oneshot::channel();
         // To a worker that is gone the reply is dropped, which ends the wait.
         self.process.send(worker, ToWorker::Command { command, reply });
         answer
     }
 }
-
-/// See [`Operator::new`].
-const FIRST_MOMENT_US: u64 = 1_000_000;
 
 fn heard(
     worker: u8,
