@@ -1,10 +1,13 @@
 //! The process: command line, configuration, workers and their turns, doors, sessions, the
 //! console and the HTTP door. `ARCHITECTURE.md` follows one query through these files.
 
+pub mod cli;
 pub mod config;
 pub mod console;
 pub mod control;
+pub mod demo;
 pub mod http;
 pub mod link;
+pub mod process;
 pub mod session;
 pub mod worker;

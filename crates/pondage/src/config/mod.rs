@@ -10,6 +10,38 @@ use std::time::Duration;
 
 use wire::pg::auth::Secret;
 
+mod build;
+mod document;
+mod environment;
+mod files;
+mod load;
+pub(crate) mod nearest;
+pub mod options;
+mod postgres_url;
+pub mod report;
+mod resolve;
+mod settings;
+mod show;
+mod source;
+mod value;
+mod words;
+
+pub use environment::Environment;
+pub use files::FILE_MAX;
+pub use load::{reload, Flags, Inputs};
+pub use postgres_url::has_scheme as is_postgres_url;
+pub use report::Report;
+pub use settings::{Layer, Scope, Setting, Settings};
+pub use show::{changed_unreloadable, effective, reference, show_config, Change, ConfigRow};
+pub use value::{Kind, Value};
+
+/// Names of databases that are the console.
+pub const CONSOLE_DATABASES: [&str; 3] = ["pondage", "pgbouncer", "admin"];
+
+pub fn is_console(database: &str) -> bool {
+    CONSOLE_DATABASES.contains(&database)
+}
+
 /// Everything that was configured, valid.
 #[derive(Debug)]
 pub struct Config {
@@ -25,6 +57,11 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// The file it came from, for RELOAD and for messages.
     pub origin: Origin,
+    /// What was said and where, for SHOW CONFIG and `check`.
+    pub settings: Settings,
+    /// What the log says once when this comes into force.
+    pub notices: Vec<String>,
+    pub(crate) inputs: Inputs,
 }
 
 /// Where a configuration came from, and so where RELOAD looks again.
@@ -50,7 +87,10 @@ pub struct Listen {
 pub enum Address {
     Tcp(SocketAddr),
     /// The socket `DIR/.s.PGSQL.PORT`, named as libpq looks for it.
-    Unix { directory: PathBuf, port: u16 },
+    Unix {
+        directory: PathBuf,
+        port: u16,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,16 +222,6 @@ pub enum PoolMode {
     Statement,
 }
 
-impl PoolMode {
-    pub fn name(self) -> &'static str {
-        match self {
-            PoolMode::Session => "session",
-            PoolMode::Transaction => "transaction",
-            PoolMode::Statement => "statement",
-        }
-    }
-}
-
 /// What can be said for all, per database, per user and per user of a database; the nearest wins.
 #[derive(Debug, Clone, Default)]
 pub struct PoolOptions {
@@ -312,5 +342,3 @@ impl Config {
         self.auth.stats_users.iter().any(|name| name == user)
     }
 }
-
-mod resolve;

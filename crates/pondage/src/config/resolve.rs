@@ -1,9 +1,9 @@
 //! From nested options to what one pool lives by: the nearest value wins.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::{Config, PoolConfig, PoolMode, PoolOptions, Refusal, Upstream};
+use super::options::default;
+use super::{Config, PoolConfig, PoolOptions, Refusal, Upstream};
 use wire::pg::auth::Secret;
 
 pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolConfig>, Refusal> {
@@ -26,7 +26,6 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
             layers.iter().find_map(|layer| layer.$field.clone()).unwrap_or($default)
         };
     }
-    let seconds = Duration::from_secs;
     let upstream_user = database.upstream.user.clone().unwrap_or_else(|| user.to_owned());
     let password = match &database.upstream.password {
         Some(password) => Some(Secret::Plain(password.clone())),
@@ -35,24 +34,30 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
     Ok(Arc::new(PoolConfig {
         database: name.to_owned(),
         user: user.to_owned(),
-        mode: nearest!(mode, PoolMode::Transaction),
-        pool_size: nearest!(pool_size, 20),
-        min_pool_size: nearest!(min_pool_size, 0),
-        reserve_pool_size: nearest!(reserve_pool_size, 0),
-        reserve_pool_timeout: nearest!(reserve_pool_timeout, seconds(5)),
-        wait_timeout: nearest!(wait_timeout, seconds(120)),
-        connect_timeout: nearest!(connect_timeout, seconds(15)),
-        server_login_retry: nearest!(server_login_retry, seconds(1)),
-        server_lifetime: nearest!(server_lifetime, seconds(3600)),
-        server_idle_timeout: nearest!(server_idle_timeout, seconds(600)),
-        server_check_delay: nearest!(server_check_delay, seconds(30)),
-        server_check_query: nearest!(server_check_query, String::new()),
-        server_reset_query: nearest!(server_reset_query, "DISCARD ALL".to_owned()),
-        server_reset_always: nearest!(server_reset_always, false),
-        max_prepared_statements: nearest!(max_prepared_statements, 200),
-        query_timeout: nearest!(query_timeout, Duration::ZERO),
-        idle_transaction_timeout: nearest!(idle_transaction_timeout, Duration::ZERO),
-        client_idle_timeout: nearest!(client_idle_timeout, Duration::ZERO),
+        mode: nearest!(mode, default::MODE),
+        pool_size: nearest!(pool_size, default::POOL_SIZE),
+        min_pool_size: nearest!(min_pool_size, default::MIN_POOL_SIZE),
+        reserve_pool_size: nearest!(reserve_pool_size, default::RESERVE_POOL_SIZE),
+        reserve_pool_timeout: nearest!(reserve_pool_timeout, default::RESERVE_POOL_TIMEOUT),
+        wait_timeout: nearest!(wait_timeout, default::WAIT_TIMEOUT),
+        connect_timeout: nearest!(connect_timeout, default::CONNECT_TIMEOUT),
+        server_login_retry: nearest!(server_login_retry, default::SERVER_LOGIN_RETRY),
+        server_lifetime: nearest!(server_lifetime, default::SERVER_LIFETIME),
+        server_idle_timeout: nearest!(server_idle_timeout, default::SERVER_IDLE_TIMEOUT),
+        server_check_delay: nearest!(server_check_delay, default::SERVER_CHECK_DELAY),
+        server_check_query: nearest!(server_check_query, default::SERVER_CHECK_QUERY.to_owned()),
+        server_reset_query: nearest!(server_reset_query, default::SERVER_RESET_QUERY.to_owned()),
+        server_reset_always: nearest!(server_reset_always, default::SERVER_RESET_ALWAYS),
+        max_prepared_statements: nearest!(
+            max_prepared_statements,
+            default::MAX_PREPARED_STATEMENTS
+        ),
+        query_timeout: nearest!(query_timeout, default::QUERY_TIMEOUT),
+        idle_transaction_timeout: nearest!(
+            idle_transaction_timeout,
+            default::IDLE_TRANSACTION_TIMEOUT
+        ),
+        client_idle_timeout: nearest!(client_idle_timeout, default::CLIENT_IDLE_TIMEOUT),
         max_database_clients: database.max_client_connections,
         max_user_clients: user_section.and_then(|section| section.max_client_connections),
         max_database_servers: database.max_server_connections,

@@ -1,97 +1,48 @@
 //! Configurations, snapshots and a process for tests.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc;
 
 use super::{Condition, Pending, Process};
-use crate::config::{
-    Auth, AuthMethod, Config, Database, Host, Listen, ListenTls, ListenTlsMode, LogFormat, Origin,
-    PoolMode, PoolOptions, Runtime, ServerTls, ServerTlsMode, Telemetry, UpstreamOptions, User,
-};
+use crate::config::Config;
 use crate::control::messages::{Shutdown, ToWorker};
 use crate::link::Ends;
 use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
 
-pub fn database(host: &str, dbname: Option<&str>) -> Database {
-    Database {
-        upstream: UpstreamOptions {
-            host: Host::Tcp(host.to_owned()),
-            port: 5432,
-            dbname: dbname.map(str::to_owned),
-            user: None,
-            password: None,
-            tls: ServerTls { mode: ServerTlsMode::Disable, ca: None, cert: None, key: None },
-            connect_query: None,
-            application_name: None,
-        },
-        options: PoolOptions::default(),
-        users: BTreeMap::new(),
-        max_client_connections: None,
-        max_server_connections: None,
-        disabled: false,
-    }
-}
-
-pub fn user(pool_size: Option<u32>) -> User {
-    User {
-        secret: None,
-        options: PoolOptions { pool_size, ..PoolOptions::default() },
-        max_client_connections: None,
-        max_server_connections: None,
-    }
-}
-
 /// Databases `app` and `reports`, no wildcard, the user `web`.
+const CONFIG: &str = r#"
+[auth]
+method = "trust"
+admin_users = ["root"]
+stats_users = ["watch"]
+[databases.app]
+url = "postgres://db.example:5432"
+[databases.reports]
+url = "postgres://reader@replica:5432/reports_v2"
+mode = "session"
+pool_size = 5
+max_server_connections = 9
+[users.web]
+pool_size = 7
+"#;
+
 pub fn config() -> Config {
-    let mut reports = database("replica", Some("reports_v2"));
-    reports.upstream.user = Some("reader".to_owned());
-    reports.options.mode = Some(PoolMode::Session);
-    reports.options.pool_size = Some(5);
-    reports.max_server_connections = Some(9);
-    Config {
-        listen: Listen {
-            postgres: Vec::new(),
-            http: None,
-            tls: ListenTls { mode: ListenTlsMode::Disable, cert: None, key: None, client_ca: None },
-            unix_socket_mode: 0o777,
-            backlog: 128,
-        },
-        runtime: Runtime {
-            workers: 2,
-            max_clients: 100,
-            shutdown_timeout: Duration::from_secs(25),
-            login_timeout: Duration::from_secs(10),
-            pid_file: None,
-        },
-        auth: Auth {
-            method: AuthMethod::Trust,
-            file_users: BTreeMap::new(),
-            users_file: None,
-            query: None,
-            admin_users: vec!["root".to_owned()],
-            stats_users: vec!["watch".to_owned()],
-        },
-        pool: PoolOptions::default(),
-        databases: BTreeMap::from([
-            ("app".to_owned(), database("db.example", None)),
-            ("reports".to_owned(), reports),
-        ]),
-        users: BTreeMap::from([("web".to_owned(), user(Some(7)))]),
-        telemetry: Telemetry {
-            log_level: "info".to_owned(),
-            log_format: LogFormat::Auto,
-            log_connections: false,
-            log_disconnections: false,
-            stats_period: Duration::from_secs(60),
-        },
-        origin: Origin::File(PathBuf::from("/etc/pondage.toml")),
+    config_and("")
+}
+
+/// [`config`] with more sections.
+pub fn config_and(more: &str) -> Config {
+    match Config::from_text(&format!("{CONFIG}{more}")) {
+        Ok(config) => config,
+        Err(report) => panic!("{report:?}"),
     }
 }
+
+/// A database that takes what no other name matches.
+pub const WILDCARD: &str = "[databases.\"*\"]\nurl = \"postgres://anywhere:5432\"\n";
 
 /// An empty pool of a configured database.
 pub fn pool(config: &Config, database: &str, user: &str) -> PoolSnapshot {

@@ -15,8 +15,9 @@ use super::show::{self, Facts};
 use super::stats::{self, Sampler};
 use super::table::{Table, Value};
 use super::view::{self, View};
-use super::{columns, Failure, Process, DATABASES};
-use crate::config::Config;
+use super::{columns, Failure, Process};
+use crate::config::nearest::nearest;
+use crate::config::{is_console, Config};
 use crate::control::messages::{Command, ConsoleUser, ToWorker};
 use crate::worker::snapshot::PoolSnapshot;
 
@@ -343,7 +344,7 @@ impl Operator {
         if configured(name) {
             return Ok(());
         }
-        if DATABASES.contains(&name.as_str()) {
+        if is_console(name) {
             return Err(state_failure(format!("cannot {verb} admin db: {name}")));
         }
         if configured("*") {
@@ -352,7 +353,7 @@ impl Operator {
         let failure =
             Failure::new(sqlstate::INVALID_CATALOG_NAME, format!("no such database: {name}"));
         let names = config.databases.keys().map(String::as_str);
-        Err(match super::nearest::nearest(name, names) {
+        Err(match nearest(name, names) {
             Some(near) => failure.hint(format!("Did you mean {near}?")),
             None => failure.hint("SHOW DATABASES lists them."),
         })

@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use super::*;
-use crate::config::PoolMode;
 use crate::console::fixture;
 use crate::console::table::{put_row, Formats};
 use crate::worker::snapshot::MemorySnapshot;
@@ -115,7 +114,7 @@ fn databases_show_their_settings_and_what_is_connected() {
         ]
     );
     // Without a pool, what the console did counts, and the wildcard shows itself and its guests.
-    given.config.databases.insert("*".to_owned(), fixture::database("anywhere", None));
+    given.config = fixture::config_and(fixture::WILDCARD);
     let guest = fixture::pool(&given.config, "guest", "web");
     given.workers = vec![WorkerSnapshot { pools: vec![guest], ..Default::default() }];
     given.switches = Switches::paused("app");
@@ -133,11 +132,9 @@ fn databases_show_their_settings_and_what_is_connected() {
 #[test]
 fn users_of_the_configuration_and_of_pools_are_listed() {
     let mut given = Given::new(two_workers());
-    let mut limited = fixture::user(None);
-    limited.options.mode = Some(PoolMode::Statement);
-    limited.max_server_connections = Some(3);
-    limited.max_client_connections = Some(30);
-    given.config.users.insert("batch".to_owned(), limited);
+    given.config = fixture::config_and(
+        "[users.batch]\nmode = 'statement'\nmax_server_connections = 3\nmax_client_connections = 30",
+    );
     given.workers[0].pools[0].user = "other".to_owned();
     assert_eq!(
         given.show(Show::Users),

@@ -60,8 +60,7 @@ fn a_database_out_of_reach_makes_the_process_not_ready() {
 
 #[test]
 fn a_guest_of_the_wildcard_does_not_count() {
-    let mut config = fixture::config();
-    config.databases.insert("*".to_owned(), fixture::database("anywhere", None));
+    let config = fixture::config_and(fixture::WILDCARD);
     let mut guest = fixture::pool(&config, "typo", "web");
     failing(&mut guest);
     assert!(readiness(&view(vec![guest]), OPEN, &config).is_ok());

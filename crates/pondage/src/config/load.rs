@@ -1,0 +1,337 @@
+//! From flags, environment, file and defaults to a valid [`Config`], or to every reason why not.
+
+use std::path::{Path, PathBuf};
+
+use super::build::Builder;
+use super::document::{self, Sheet};
+use super::environment::{unreadable, Environment};
+use super::files;
+use super::options::{self, Section};
+use super::postgres_url;
+use super::report::{Code, Place, Problem, Report};
+use super::settings::{Entry, Layer, Scope, Setting, Settings};
+use super::source::Source;
+use super::value::{Kind, Raw, Value};
+use super::{Config, Origin};
+
+/// What the command line says about options, in the words of the user.
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    pub listen: Vec<String>,
+    pub http: Option<String>,
+    pub workers: Option<String>,
+    pub log_level: Option<String>,
+    pub log_format: Option<String>,
+}
+
+/// All that a configuration was made from, so that RELOAD can make it again.
+#[derive(Clone)]
+pub struct Inputs {
+    pub(super) text: Text,
+    /// Stands for a whole configuration.
+    url: Option<String>,
+    environment: Environment,
+    flags: Flags,
+}
+
+#[derive(Clone)]
+pub(super) enum Text {
+    None,
+    File(PathBuf),
+    Given(String),
+}
+
+impl std::fmt::Debug for Inputs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inputs")
+            .field("environment", &self.environment)
+            .field("flags", &self.flags)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The name of a text that is in no file.
+const UNNAMED: &str = "pondage.toml";
+
+impl Config {
+    /// From a file, or without one from the environment alone.
+    pub fn load(
+        file: Option<&Path>,
+        environment: Environment,
+        flags: Flags,
+    ) -> Result<Config, Report> {
+        let text = file.map_or(Text::None, |path| Text::File(path.to_owned()));
+        load(Inputs { text, url: None, environment, flags })
+    }
+
+    /// One server and every database on it. Clients log in with the user and password of the URL,
+    /// who may use the console too; without a password everybody may come in, and only from this
+    /// machine.
+    pub fn from_url(url: &str, environment: Environment, flags: Flags) -> Result<Config, Report> {
+        load(Inputs { text: Text::None, url: Some(url.to_owned()), environment, flags })
+    }
+
+    /// From TOML alone.
+    pub fn from_text(text: &str) -> Result<Config, Report> {
+        Config::from_text_and(text, Environment::default(), Flags::default())
+    }
+
+    /// From TOML, environment and flags.
+    pub fn from_text_and(
+        text: &str,
+        environment: Environment,
+        flags: Flags,
+    ) -> Result<Config, Report> {
+        load(Inputs { text: Text::Given(text.to_owned()), url: None, environment, flags })
+    }
+}
+
+/// Reads again what `config` was made from, with the flags and variables of the start.
+///
+/// # Errors
+/// Everything that is wrong; `config` stays in force.
+pub fn reload(config: &Config) -> Result<Config, Report> {
+    load(config.inputs.clone())
+        .map_err(|report| report.note("the running configuration is unchanged; reload refused"))
+}
+
+fn load(inputs: Inputs) -> Result<Config, Report> {
+    let (name, text, base) = match &inputs.text {
+        Text::None => (String::new(), String::new(), None),
+        Text::Given(text) => (UNNAMED.to_owned(), text.clone(), None),
+        Text::File(path) => {
+            let text = files::read(path).map_err(|why| {
+                let message = format!("can't read {}: {why}", path.display());
+                Problem::new(Code::ConfigurationUnreadable, message)
+            })?;
+            (path.display().to_string(), text, path.parent().map(Path::to_owned))
+        }
+    };
+    let mut source = Source::new(&name, &text);
+    let Sheet { entries, scopes, mut problems } = document::read(&mut source, base.as_deref());
+    let mut settings = Settings::default();
+    for (scope, place, span) in scopes {
+        settings.name(scope, place, Some(span));
+    }
+    let (variables, variable_problems) = {
+        // Variables find sections by the names that the file has.
+        let mut named = settings.clone();
+        merge(&mut named, entries, &source, &mut problems);
+        let variables = inputs.environment.read(&named);
+        settings = named;
+        variables
+    };
+    problems.extend(variable_problems);
+    merge(&mut settings, variables, &source, &mut problems);
+    let (flags, flag_problems) = flag_entries(&inputs.flags);
+    problems.extend(flag_problems);
+    merge(&mut settings, flags, &source, &mut problems);
+
+    let mut notices = Vec::new();
+    match implied_url(&inputs, &settings) {
+        Ok(None) => {}
+        Ok(Some((url, place))) => match imply(&url, &place, &mut notices) {
+            Ok(implied) => merge(&mut settings, implied, &source, &mut problems),
+            Err(problem) => problems.push(problem.at(place)),
+        },
+        Err(problem) => problems.push(problem),
+    }
+    let syntax = problems.iter().any(|problem| problem.code == Code::Syntax);
+    if !syntax && problems.is_empty() && settings.of(Section::Database).next().is_none() {
+        problems.push(
+            Problem::new(Code::NoDatabase, "no database is configured")
+                .help("add a section `[databases.NAME]` with the `host` of its server")
+                .help("or set DATABASE_URL=postgres://user:password@host:5432/dbname"),
+        );
+    }
+    let origin = match &inputs.text {
+        Text::File(path) => Origin::File(path.clone()),
+        Text::None | Text::Given(_) => Origin::CommandLine,
+    };
+    let builder = Builder { settings: &settings, source: &source, problems, notices };
+    let (parts, mut problems, notices) = builder.build();
+    if !problems.is_empty() {
+        problems.sort_by_key(|problem| match &problem.place {
+            Some(Place::File { file, line, column }) => (**file != *name, *line, *column),
+            _ => (true, usize::MAX, 0),
+        });
+        return Err(Report { problems });
+    }
+    Ok(Config {
+        listen: parts.listen,
+        runtime: parts.runtime,
+        auth: parts.auth,
+        pool: parts.pool,
+        databases: parts.databases,
+        users: parts.users,
+        telemetry: parts.telemetry,
+        origin,
+        settings,
+        notices,
+        inputs,
+    })
+}
+
+/// Takes the values of one source, with what URLs and password files stand for.
+fn merge(
+    settings: &mut Settings,
+    entries: Vec<Entry>,
+    source: &Source<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut complain = |problem: Problem, entry: &Entry| {
+        problems.push(match &entry.setting.span {
+            Some(span) => source.locate(problem, span),
+            None => problem.at(entry.setting.place.clone()),
+        });
+    };
+    let said = |scope: &Scope, name: &str| {
+        entries.iter().any(|entry| entry.scope == *scope && entry.row.name == name)
+    };
+    let mut expanded = Vec::new();
+    for entry in &entries {
+        match (entry.row.kind, &entry.setting.value) {
+            (Kind::Url, Value::Secret(url)) => match url_entries(url, entry) {
+                Err(problem) => complain(problem, entry),
+                Ok(parts) => {
+                    for part in parts {
+                        if said(&part.scope, part.row.name) {
+                            let message = format!("`url` says `{}` already", part.row.name);
+                            complain(Problem::new(Code::SaidTwice, message), entry);
+                        } else {
+                            expanded.push(part);
+                        }
+                    }
+                }
+            },
+            (Kind::Path, Value::Path(path)) if entry.row.name == "password_file" => {
+                let Some(row) = options::find(entry.scope.section, "password") else { continue };
+                if said(&entry.scope, "password") {
+                    let message = "`password` and `password_file` say the same thing";
+                    complain(Problem::new(Code::SaidTwice, message), entry);
+                    continue;
+                }
+                match files::read_secret(path) {
+                    Err(why) => complain(unreadable(path, &why), entry),
+                    Ok(secret) => {
+                        let value = Value::Secret(secret);
+                        let setting = Setting { value, ..entry.setting.clone() };
+                        expanded.push(Entry { scope: entry.scope.clone(), row, setting });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut files = Vec::new();
+    for entry in entries.into_iter().chain(expanded) {
+        match entry.row.name {
+            "url" => settings.name(entry.scope, entry.setting.place, entry.setting.span),
+            "password_file" => files.push(entry),
+            _ => settings.insert(entry),
+        }
+    }
+    // After the passwords that they hold, which would replace them.
+    files.into_iter().for_each(|entry| settings.insert(entry));
+}
+
+/// The options of a database that a URL says, in the place of `like`.
+fn url_entries(url: &str, like: &Entry) -> Result<Vec<Entry>, Problem> {
+    let said = postgres_url::parse(url)?;
+    let section = like.scope.section;
+    let mut entries = Vec::with_capacity(said.len());
+    for (name, text) in said {
+        let Some(row) = options::find(section, name) else { continue };
+        // A problem's message would show a value, and a URL with an unescaped password is cut at
+        // the wrong places.
+        let value = row.kind.read(name, &Raw::Bare(&text), None).map_err(|_| {
+            let expected = row.kind.expected();
+            Problem::new(Code::BadUrl, format!("`{name}` in the URL is not {expected}"))
+                .help("in a password, write / as %2F, @ as %40 and ? as %3F")
+        })?;
+        let setting = Setting { value, ..like.setting.clone() };
+        entries.push(Entry { scope: like.scope.clone(), row, setting });
+    }
+    Ok(entries)
+}
+
+/// The URL that stands for a whole configuration, if there is one.
+fn implied_url(inputs: &Inputs, settings: &Settings) -> Result<Option<(String, Place)>, Problem> {
+    match &inputs.url {
+        Some(url) => Ok(Some((url.clone(), Place::CommandLine))),
+        None if settings.of(Section::Database).next().is_some() => Ok(None),
+        None => inputs.environment.database_url(),
+    }
+}
+
+/// All options that follow from a URL that stands for a whole configuration.
+fn imply(url: &str, place: &Place, notices: &mut Vec<String>) -> Result<Vec<Entry>, Problem> {
+    let implied = |scope: &Scope, name: &str, value: Value| {
+        let row = options::find(scope.section, name)?;
+        let setting = Setting { value, layer: Layer::Implied, place: place.clone(), span: None };
+        Some(Entry { scope: scope.clone(), row, setting })
+    };
+    let everything = Scope::database("*");
+    let like = implied(&everything, "url", Value::Secret(url.to_owned()));
+    let Some(like) = like else { return Ok(Vec::new()) };
+    let mut entries = url_entries(url, &like)?;
+    let said = |entries: &[Entry], name: &str| {
+        entries.iter().find(|entry| entry.row.name == name).map(|entry| entry.setting.value.clone())
+    };
+    let database = said(&entries, "dbname");
+    let user = said(&entries, "user");
+    let password = said(&entries, "password");
+    entries.retain(|entry| entry.row.name != "dbname");
+    if let Some(Value::Text(name)) = database {
+        if super::is_console(&name) {
+            notices.push(format!(
+                "database \"{name}\" of the server can't be reached: that name is the console's"
+            ));
+        } else {
+            let scope = Scope::database(&name);
+            let named: Vec<Entry> = entries
+                .iter()
+                .filter_map(|entry| implied(&scope, entry.row.name, entry.setting.value.clone()))
+                .collect();
+            entries.extend(named);
+        }
+    }
+    let auth = Scope::fixed(Section::Auth);
+    if let Some(Value::Text(user)) = user {
+        entries.extend(implied(&auth, "admin_users", Value::Names(vec![user.clone()])));
+        if let Some(password) = password {
+            entries.extend(implied(&Scope::user(&user), "password", password));
+            return Ok(entries);
+        }
+    }
+    notices.push(
+        "the URL has no password: everybody on this machine may log in without one".to_owned(),
+    );
+    entries.extend(implied(&auth, "method", Value::Text("trust".to_owned())));
+    Ok(entries)
+}
+
+fn flag_entries(flags: &Flags) -> (Vec<Entry>, Vec<Problem>) {
+    let listen = (!flags.listen.is_empty()).then(|| flags.listen.join(","));
+    let given = [
+        (Section::Listen, "postgres", "--listen", listen.as_ref()),
+        (Section::Listen, "http", "--http", flags.http.as_ref()),
+        (Section::Runtime, "workers", "--workers", flags.workers.as_ref()),
+        (Section::Telemetry, "log_level", "--log-level", flags.log_level.as_ref()),
+        (Section::Telemetry, "log_format", "--log-format", flags.log_format.as_ref()),
+    ];
+    let mut entries = Vec::new();
+    let mut problems = Vec::new();
+    for (section, name, flag, text) in given {
+        let (Some(row), Some(text)) = (options::find(section, name), text) else { continue };
+        match row.kind.read(flag, &Raw::Bare(text), None) {
+            Ok(value) => {
+                let place = Place::Flag(flag);
+                let setting = Setting { value, layer: Layer::Flag, place, span: None };
+                entries.push(Entry { scope: Scope::fixed(section), row, setting });
+            }
+            Err(problem) => problems.push(problem.at(Place::Flag(flag))),
+        }
+    }
+    (entries, problems)
+}

@@ -1,0 +1,439 @@
+//! Every option, once. The table feeds the parser (known keys, types, nearest name), the names of
+//! environment variables, `SHOW CONFIG`, the output of `pondage check` and the reference page
+//! `docs/configuration.md`.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use super::value::{Kind, Value};
+use super::{AuthMethod, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode};
+
+/// Where an option may stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Section {
+    Listen,
+    ListenTls,
+    Runtime,
+    Auth,
+    Pool,
+    /// `[databases.NAME]`
+    Database,
+    /// `[databases.NAME.users.NAME]`
+    DatabaseUser,
+    /// `[users.NAME]`
+    User,
+    Telemetry,
+}
+
+impl Section {
+    pub const ALL: [Section; 9] = [
+        Section::Listen,
+        Section::ListenTls,
+        Section::Runtime,
+        Section::Auth,
+        Section::Pool,
+        Section::Database,
+        Section::DatabaseUser,
+        Section::User,
+        Section::Telemetry,
+    ];
+
+    /// As it is written in the file, names as `NAME`.
+    pub fn path(self) -> &'static str {
+        match self {
+            Section::Listen => "listen",
+            Section::ListenTls => "listen.tls",
+            Section::Runtime => "runtime",
+            Section::Auth => "auth",
+            Section::Pool => "pool",
+            Section::Database => "databases.NAME",
+            Section::DatabaseUser => "databases.NAME.users.NAME",
+            Section::User => "users.NAME",
+            Section::Telemetry => "telemetry",
+        }
+    }
+
+    pub fn has_name(self) -> bool {
+        matches!(self, Section::Database | Section::DatabaseUser | Section::User)
+    }
+
+    /// For the reference page.
+    pub fn about(self) -> &'static str {
+        match self {
+            Section::Listen => "Where clients come in.",
+            Section::ListenTls => "TLS towards clients.",
+            Section::Runtime => "The process as a whole.",
+            Section::Auth => "Who may come in.",
+            Section::Pool => {
+                "Defaults of every pool. The same keys may stand in `[databases.NAME]`, \
+                 `[users.NAME]` and `[databases.NAME.users.NAME]`; the nearest wins: user of a \
+                 database, then user, then database, then `[pool]`."
+            }
+            Section::Database => {
+                "One per name that clients may ask for, and `[databases.\"*\"]` for every other \
+                 name. The names `pondage`, `pgbouncer` and `admin` are the console's. Takes the \
+                 keys of `[pool]` too."
+            }
+            Section::DatabaseUser => "What differs for one user of one database.",
+            Section::User => {
+                "Users that may log in, beside those of `auth.users_file` and `auth.query`, and \
+                 what differs for them. Takes the keys of `[pool]` too."
+            }
+            Section::Telemetry => "What Pondage tells about itself.",
+        }
+    }
+}
+
+/// The default of an option, typed as the code that needs it has it.
+#[derive(Debug, Clone, Copy)]
+pub enum Preset {
+    /// Absent unless given.
+    None,
+    Flag(bool),
+    Count(u32),
+    Octal(u32),
+    Duration(Duration),
+    Text(&'static str),
+    Address(SocketAddr),
+    /// A list of one.
+    Addresses(SocketAddr),
+    NoNames,
+    Auto,
+}
+
+#[derive(Debug)]
+pub struct Row {
+    pub sections: &'static [Section],
+    pub name: &'static str,
+    pub kind: Kind,
+    pub default: Preset,
+    /// RELOAD puts a new value into force; otherwise it waits for a restart.
+    pub reloadable: bool,
+    /// PgBouncer's names for it.
+    pub pgbouncer: &'static [&'static str],
+    pub help: &'static str,
+}
+
+impl Row {
+    pub fn default_value(&self) -> Option<Value> {
+        Some(match self.default {
+            Preset::None => return None,
+            Preset::Flag(on) => Value::Flag(on),
+            Preset::Count(count) => Value::Count(count),
+            Preset::Octal(bits) => Value::Permissions(bits),
+            Preset::Duration(duration) => Value::Duration(duration),
+            Preset::Text(text) => Value::Text(text.to_owned()),
+            Preset::Address(address) => Value::SocketAddress(Some(address)),
+            Preset::Addresses(address) => Value::Addresses(vec![super::Address::Tcp(address)]),
+            Preset::NoNames => Value::Names(Vec::new()),
+            Preset::Auto => Value::Workers(None),
+        })
+    }
+
+    /// `PONDAGE_RUNTIME__MAX_CLIENTS`, names as `NAME`.
+    pub fn variable(&self, section: Section) -> String {
+        let path = section.path().replace('.', "__");
+        format!("{VARIABLE_PREFIX}{path}__{}", self.name).to_ascii_uppercase()
+    }
+}
+
+pub const VARIABLE_PREFIX: &str = "PONDAGE_";
+
+/// The row of `name` in `section`.
+pub fn find(section: Section, name: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.name == name && row.sections.contains(&section))
+}
+
+/// The rows of a section in the order of the table.
+pub fn rows(section: Section) -> impl Iterator<Item = &'static Row> {
+    TABLE.iter().filter(move |row| row.sections.contains(&section))
+}
+
+/// Defaults, where code and table take them from.
+pub mod default {
+    use super::*;
+
+    const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    pub const LISTEN_PORT: u16 = 6432;
+    pub const LISTEN_POSTGRES: SocketAddr = SocketAddr::new(LOOPBACK, LISTEN_PORT);
+    pub const LISTEN_HTTP: SocketAddr = SocketAddr::new(LOOPBACK, 6433);
+    /// Source: PostgreSQL documentation, `unix_socket_permissions`.
+    pub const UNIX_SOCKET_MODE: u32 = 0o777;
+    /// The kernel lowers it to `net.core.somaxconn`.
+    pub const BACKLOG: u32 = 1024;
+
+    pub const MAX_CLIENTS: u32 = 10_000;
+    pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(25);
+    pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
+
+    pub const AUTH_METHOD: AuthMethod = AuthMethod::Scram;
+    /// With `query_user` and without `query`.
+    pub const AUTH_QUERY: &str = "SELECT rolname, rolpassword, rolvaliduntil \
+                                  FROM pg_catalog.pg_authid WHERE rolname = $1 AND rolcanlogin";
+
+    pub const MODE: PoolMode = PoolMode::Transaction;
+    pub const POOL_SIZE: u32 = 20;
+    pub const MIN_POOL_SIZE: u32 = 0;
+    pub const RESERVE_POOL_SIZE: u32 = 0;
+    pub const RESERVE_POOL_TIMEOUT: Duration = Duration::from_secs(5);
+    pub const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
+    pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+    pub const SERVER_LOGIN_RETRY: Duration = Duration::from_secs(1);
+    pub const SERVER_LIFETIME: Duration = Duration::from_secs(3600);
+    pub const SERVER_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+    pub const SERVER_CHECK_DELAY: Duration = Duration::from_secs(30);
+    pub const SERVER_CHECK_QUERY: &str = "";
+    pub const SERVER_RESET_QUERY: &str = "DISCARD ALL";
+    pub const SERVER_RESET_ALWAYS: bool = false;
+    pub const MAX_PREPARED_STATEMENTS: u32 = 200;
+    pub const QUERY_TIMEOUT: Duration = Duration::ZERO;
+    pub const IDLE_TRANSACTION_TIMEOUT: Duration = Duration::ZERO;
+    pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::ZERO;
+
+    pub const SERVER_HOST: &str = "localhost";
+    pub const SERVER_PORT: u16 = 5432;
+    /// libpq's default too.
+    pub const SERVER_TLS_MODE: ServerTlsMode = ServerTlsMode::Prefer;
+    pub const DISABLED: bool = false;
+
+    pub const LOG_LEVEL: &str = "info";
+    pub const LOG_FORMAT: LogFormat = LogFormat::Auto;
+    /// PostgreSQL's default; a line per connection costs more than a short query.
+    pub const LOG_CONNECTIONS: bool = false;
+    pub const LOG_DISCONNECTIONS: bool = false;
+    pub const STATS_PERIOD: Duration = Duration::from_secs(60);
+}
+
+/// Ceilings, checked when the configuration is read.
+pub mod limit {
+    /// A worker is named by a byte; more threads than this only wake one another up.
+    pub const WORKERS: u32 = 64;
+    /// A process has at most 2^20 file descriptors on a default Linux.
+    pub const CLIENTS: u32 = 1_000_000;
+    /// PostgreSQL's `max_connections` ends at 262143.
+    pub const SERVERS: u32 = 262_143;
+    pub const PREPARED_STATEMENTS: u32 = 1_000_000;
+    pub const BACKLOG: u32 = 65_535;
+}
+
+const POOLS: &[Section] = &[Section::Pool, Section::Database, Section::DatabaseUser, Section::User];
+
+const SERVERS: Kind = Kind::Count { least: 0, most: limit::SERVERS };
+const CLIENTS: Kind = Kind::Count { least: 0, most: limit::CLIENTS };
+const NEVER: Kind = Kind::Duration { zero: Some("never") };
+
+/// A row that RELOAD puts into force; [`fixed`] makes it one that waits for a restart.
+const fn row(
+    sections: &'static [Section],
+    name: &'static str,
+    kind: Kind,
+    default: Preset,
+    pgbouncer: &'static [&'static str],
+    help: &'static str,
+) -> Row {
+    Row { sections, name, kind, default, reloadable: true, pgbouncer, help }
+}
+
+const fn fixed(mut row: Row) -> Row {
+    row.reloadable = false;
+    row
+}
+
+const LISTEN: &[Section] = &[Section::Listen];
+const LISTEN_TLS: &[Section] = &[Section::ListenTls];
+const RUNTIME: &[Section] = &[Section::Runtime];
+const AUTH: &[Section] = &[Section::Auth];
+const DATABASE: &[Section] = &[Section::Database];
+const DATABASE_AND_USER: &[Section] = &[Section::Database, Section::User];
+const USER: &[Section] = &[Section::User];
+const TELEMETRY: &[Section] = &[Section::Telemetry];
+
+#[rustfmt::skip] // One option, one paragraph.
+pub static TABLE: &[Row] = &[
+    fixed(row(LISTEN, "postgres", Kind::Addresses, Preset::Addresses(default::LISTEN_POSTGRES),
+        &["listen_addr", "listen_port", "unix_socket_dir"],
+        "Addresses for PostgreSQL clients: `\"127.0.0.1:6432\"`, `\"[::]:6432\"`, \
+         `\"localhost:6432\"` (which is 127.0.0.1), `\"unix:/run/pondage\"` (the socket is \
+         `.s.PGSQL.PORT` in that directory, with the port of the first TCP address) or \
+         `\"unix:/run/pondage/.s.PGSQL.6433\"`.")),
+    fixed(row(LISTEN, "http", Kind::SocketAddress, Preset::Address(default::LISTEN_HTTP), &[],
+        "Address of metrics and health checks, or `\"off\"`.")),
+    fixed(row(LISTEN, "unix_socket_mode", Kind::Permissions,
+        Preset::Octal(default::UNIX_SOCKET_MODE), &["unix_socket_mode"],
+        "Permission bits of Unix sockets, octal in quotes.")),
+    fixed(row(LISTEN, "backlog", Kind::Count { least: 1, most: limit::BACKLOG },
+        Preset::Count(default::BACKLOG), &["listen_backlog"],
+        "Connections the kernel holds before they are accepted.")),
+
+    row(LISTEN_TLS, "mode", Kind::Choice(ListenTlsMode::WORDS), Preset::None,
+        &["client_tls_sslmode"],
+        "`prefer`: TLS for clients that ask for it; `require`: for all; `verify-client`: for all, \
+         with a certificate that `client_ca` signed. Without it: `prefer` when `cert` and `key` \
+         are given, else `disable`."),
+    row(LISTEN_TLS, "cert", Kind::Path, Preset::None, &["client_tls_cert_file"],
+        "Certificate chain shown to clients, PEM."),
+    row(LISTEN_TLS, "key", Kind::Path, Preset::None, &["client_tls_key_file"],
+        "Its private key, PEM."),
+    row(LISTEN_TLS, "client_ca", Kind::Path, Preset::None, &["client_tls_ca_file"],
+        "Certificates that may have signed a client's, PEM."),
+
+    fixed(row(RUNTIME, "workers", Kind::Workers, Preset::Auto, &[],
+        "Threads that move data. `\"auto\"`: one on two cores or fewer, else half the cores and \
+         four at most, so that a PostgreSQL on the same machine keeps the rest.")),
+    row(RUNTIME, "max_clients", Kind::Count { least: 1, most: limit::CLIENTS },
+        Preset::Count(default::MAX_CLIENTS), &["max_client_conn"],
+        "Clients in all; the next one is refused with 53300."),
+    row(RUNTIME, "shutdown_timeout", Kind::Duration { zero: Some("without bound") },
+        Preset::Duration(default::SHUTDOWN_TIMEOUT), &[],
+        "How long a shutdown waits for clients or servers."),
+    row(RUNTIME, "login_timeout", NEVER, Preset::Duration(default::LOGIN_TIMEOUT),
+        &["client_login_timeout"],
+        "A client that has not logged in by then is closed."),
+    fixed(row(RUNTIME, "pid_file", Kind::Path, Preset::None, &["pidfile"],
+        "Where to write the process id.")),
+
+    row(AUTH, "method", Kind::Choice(AuthMethod::WORDS),
+        Preset::Text(default::AUTH_METHOD.name()), &["auth_type"],
+        "How clients log in. `scram` is SCRAM-SHA-256; a user whose stored secret is an md5 hash \
+         is asked for md5 instead, because a hash can't do SCRAM. `password` is clear text: only \
+         inside TLS. `trust` lets everybody in."),
+    row(AUTH, "users_file", Kind::Path, Preset::None, &["auth_file"],
+        "Users and secrets in the format of PgBouncer's userlist.txt: lines of \
+         `\"user\" \"secret\"`, the secret a password, an md5 hash or a SCRAM verifier; quotes \
+         inside are doubled; lines that start with `;` or `#` are comments."),
+    row(AUTH, "query", Kind::Text, Preset::None, &["auth_query"],
+        "Asks the database for users that are nowhere else. Takes the name as `$1` and returns \
+         name, secret and, if there is a third column, until when the secret is valid. With \
+         `query_user` alone, `pg_authid` is asked."),
+    row(AUTH, "query_user", Kind::Text, Preset::None, &["auth_user"],
+        "The user that runs `query`."),
+    row(AUTH, "query_database", Kind::Text, Preset::None, &["auth_dbname"],
+        "The database that runs `query`; without it, the one the client asks for."),
+    row(AUTH, "admin_users", Kind::Names, Preset::NoNames, &["admin_users"],
+        "Users that may run every console command."),
+    row(AUTH, "stats_users", Kind::Names, Preset::NoNames, &["stats_users"],
+        "Users that may run SHOW in the console."),
+
+    row(POOLS, "mode", Kind::Choice(PoolMode::WORDS), Preset::Text(default::MODE.name()),
+        &["pool_mode"],
+        "When a client gives its server back: at its end, after each transaction or after each \
+         statement."),
+    row(POOLS, "pool_size", Kind::Count { least: 1, most: limit::SERVERS },
+        Preset::Count(default::POOL_SIZE), &["default_pool_size"],
+        "Servers of one pool, that is of one database and user."),
+    row(POOLS, "min_pool_size", SERVERS, Preset::Count(default::MIN_POOL_SIZE),
+        &["min_pool_size"],
+        "Servers that are kept open although idle, once a client has used the pool."),
+    row(POOLS, "reserve_pool_size", SERVERS, Preset::Count(default::RESERVE_POOL_SIZE),
+        &["reserve_pool_size"],
+        "Servers beyond `pool_size` when clients wait for long."),
+    row(POOLS, "reserve_pool_timeout", NEVER, Preset::Duration(default::RESERVE_POOL_TIMEOUT),
+        &["reserve_pool_timeout"],
+        "A client that waits this long may use the reserve."),
+    row(POOLS, "wait_timeout", NEVER, Preset::Duration(default::WAIT_TIMEOUT),
+        &["query_wait_timeout"],
+        "A client that waited this long for a server is told 53300."),
+    row(POOLS, "connect_timeout", NEVER, Preset::Duration(default::CONNECT_TIMEOUT),
+        &["server_connect_timeout"],
+        "Connecting and logging in to a server may take this long."),
+    row(POOLS, "server_login_retry", Kind::Duration { zero: Some("at once") },
+        Preset::Duration(default::SERVER_LOGIN_RETRY), &["server_login_retry"],
+        "Pause after a server that could not be opened."),
+    row(POOLS, "server_lifetime", NEVER, Preset::Duration(default::SERVER_LIFETIME),
+        &["server_lifetime"],
+        "A server older than this is closed when it is free."),
+    row(POOLS, "server_idle_timeout", NEVER, Preset::Duration(default::SERVER_IDLE_TIMEOUT),
+        &["server_idle_timeout"],
+        "A server idle for this long is closed."),
+    row(POOLS, "server_check_delay", NEVER, Preset::Duration(default::SERVER_CHECK_DELAY),
+        &["server_check_delay"],
+        "A server idle for this long is checked before it is lent."),
+    row(POOLS, "server_check_query", Kind::Text, Preset::Text(default::SERVER_CHECK_QUERY),
+        &["server_check_query"],
+        "The check; empty: an empty query."),
+    row(POOLS, "server_reset_query", Kind::Text, Preset::Text(default::SERVER_RESET_QUERY),
+        &["server_reset_query"],
+        "Run in session mode before a server changes hands; empty: nothing is run."),
+    row(POOLS, "server_reset_always", Kind::Flag, Preset::Flag(default::SERVER_RESET_ALWAYS),
+        &["server_reset_query_always"],
+        "Run it in the other modes too."),
+    row(POOLS, "max_prepared_statements",
+        Kind::Count { least: 0, most: limit::PREPARED_STATEMENTS },
+        Preset::Count(default::MAX_PREPARED_STATEMENTS), &["max_prepared_statements"],
+        "Prepared statements that a server keeps for all clients; the least recently used goes \
+         first. 0: statements are not followed, and prepared statements work in session mode \
+         only."),
+    row(POOLS, "query_timeout", NEVER, Preset::Duration(default::QUERY_TIMEOUT),
+        &["query_timeout"],
+        "A query that runs longer is cancelled and its client closed."),
+    row(POOLS, "idle_transaction_timeout", NEVER,
+        Preset::Duration(default::IDLE_TRANSACTION_TIMEOUT), &["idle_transaction_timeout"],
+        "A client that is idle in a transaction for longer is closed."),
+    row(POOLS, "client_idle_timeout", NEVER, Preset::Duration(default::CLIENT_IDLE_TIMEOUT),
+        &["client_idle_timeout"],
+        "A client that is idle outside of a transaction for longer is closed."),
+
+    row(DATABASE, "url", Kind::Url, Preset::None, &[],
+        "The server in one line, `postgres://user:password@host:port/dbname?sslmode=require`, \
+         instead of the keys it says. Parameters: sslmode, sslrootcert, sslcert, sslkey, \
+         application_name, connect_timeout, host, port, dbname, user, password."),
+    row(DATABASE, "host", Kind::Host, Preset::Text(default::SERVER_HOST), &["host"],
+        "Name or address of the server, or the directory of its Unix socket. `localhost` uses the \
+         Unix socket when there is one."),
+    row(DATABASE, "port", Kind::Count { least: 1, most: 65_535 },
+        Preset::Count(default::SERVER_PORT as u32), &["port"],
+        "Port of the server."),
+    row(DATABASE, "dbname", Kind::Text, Preset::None, &["dbname"],
+        "The server's name for the database; without it, the name the client asks for."),
+    row(DATABASE, "user", Kind::Text, Preset::None, &["user"],
+        "Every client works as this user of the server; without it, as the user it logged in as."),
+    row(DATABASE, "password", Kind::Secret, Preset::None, &["password"],
+        "Password for the server; without it, the secret that the user has here."),
+    row(DATABASE, "password_file", Kind::Path, Preset::None, &[],
+        "File that holds `password`; line ends after it don't count."),
+    row(DATABASE, "tls_mode", Kind::Choice(ServerTlsMode::WORDS),
+        Preset::Text(default::SERVER_TLS_MODE.name()), &["server_tls_sslmode"],
+        "TLS towards the server, with the meanings of libpq's sslmode."),
+    row(DATABASE, "tls_ca", Kind::Path, Preset::None, &["server_tls_ca_file"],
+        "Certificates that may have signed the server's, PEM; without it, the system's."),
+    row(DATABASE, "tls_cert", Kind::Path, Preset::None, &["server_tls_cert_file"],
+        "Certificate shown to the server, PEM."),
+    row(DATABASE, "tls_key", Kind::Path, Preset::None, &["server_tls_key_file"],
+        "Its private key, PEM."),
+    row(DATABASE, "connect_query", Kind::Text, Preset::None, &["connect_query"],
+        "Run on every new server before its first client."),
+    row(DATABASE, "application_name", Kind::Text, Preset::None, &[],
+        "application_name of servers that no client has named yet."),
+    row(DATABASE, "disabled", Kind::Flag, Preset::Flag(default::DISABLED), &[],
+        "Refuse new clients."),
+    row(DATABASE_AND_USER, "max_client_connections", CLIENTS, Preset::None,
+        &["max_db_client_connections", "max_user_client_connections"],
+        "Clients of this database, or of this user over all databases; 0: no limit."),
+    row(DATABASE_AND_USER, "max_server_connections", SERVERS, Preset::None,
+        &["max_db_connections", "max_user_connections"],
+        "Servers of this database, or of this user over all databases; 0: no limit."),
+
+    row(USER, "password", Kind::Secret, Preset::None, &[],
+        "What the user logs in with: a password, an md5 hash as in `pg_authid` or a SCRAM \
+         verifier (`SCRAM-SHA-256$…`)."),
+    row(USER, "password_file", Kind::Path, Preset::None, &[],
+        "File that holds `password`; line ends after it don't count."),
+
+    fixed(row(TELEMETRY, "log_level",
+        Kind::Choice(&["off", "error", "warn", "info", "debug", "trace"]),
+        Preset::Text(default::LOG_LEVEL), &["verbose"],
+        "The least important messages to log.")),
+    fixed(row(TELEMETRY, "log_format", Kind::Choice(LogFormat::WORDS),
+        Preset::Text(default::LOG_FORMAT.name()), &[],
+        "`auto`: `text` on a terminal, else `logfmt`.")),
+    row(TELEMETRY, "log_connections", Kind::Flag, Preset::Flag(default::LOG_CONNECTIONS),
+        &["log_connections"],
+        "Log every client that logs in."),
+    row(TELEMETRY, "log_disconnections", Kind::Flag, Preset::Flag(default::LOG_DISCONNECTIONS),
+        &["log_disconnections"],
+        "Log every client that leaves, and why."),
+    row(TELEMETRY, "stats_period", Kind::Duration { zero: None },
+        Preset::Duration(default::STATS_PERIOD), &["stats_period"],
+        "Period of the averages in SHOW STATS."),
+];

@@ -1,0 +1,40 @@
+//! The words that stand for closed choices, once for reading, printing and the reference page.
+
+use super::{AuthMethod, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode};
+
+macro_rules! words {
+    ($type:ident: $($variant:ident = $word:literal),+) => {
+        impl $type {
+            /// Every word, in the order of the reference page.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($type::$variant => $word),+
+                }
+            }
+
+            pub fn from_name(word: &str) -> Option<$type> {
+                match word {
+                    $($word => Some($type::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+words!(PoolMode: Session = "session", Transaction = "transaction", Statement = "statement");
+words!(AuthMethod: Scram = "scram", Md5 = "md5", Password = "password", Trust = "trust");
+words!(ListenTlsMode:
+    Disable = "disable",
+    Prefer = "prefer",
+    Require = "require",
+    VerifyClient = "verify-client");
+words!(ServerTlsMode:
+    Disable = "disable",
+    Prefer = "prefer",
+    Require = "require",
+    VerifyCa = "verify-ca",
+    VerifyFull = "verify-full");
+words!(LogFormat: Auto = "auto", Text = "text", Logfmt = "logfmt", Json = "json");
