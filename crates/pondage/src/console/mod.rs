@@ -217,6 +217,8 @@ fn reply(operator: &Operator, client: Ref, session: &mut Session) -> bool {
 }
 
 #[cfg(test)]
+mod driver_tests;
+#[cfg(test)]
 pub mod fixture;
 #[cfg(test)]
 mod tests;
