@@ -316,16 +316,45 @@ fn parameters_wrong_formats_and_cut_binds_are_errors() {
 }
 
 #[test]
-fn names_have_a_ceiling() {
+fn a_portal_lives_as_long_as_its_transaction() {
+    // As pgjdbc fetches with autocommit off.
+    let mut session = Session::new();
+    let ready = |bytes: &[u8]| messages(bytes).pop().map(|(_, body)| body);
+    let output = drive(&mut session, &query("BEGIN"));
+    assert_eq!(ready(&output.bytes), Some(b"T".to_vec()));
+    let mut sent = Vec::new();
+    frontend::put_parse(&mut sent, b"", b"SHOW STATE", b"");
+    frontend::put_bind(&mut sent, b"c1", b"", &[]);
+    frontend::put_execute(&mut sent, b"c1", 2);
+    frontend::put_sync(&mut sent);
+    assert_eq!(tags(&drive(&mut session, &sent).bytes), "12DDsZ");
+    let mut fetch = Vec::new();
+    frontend::put_execute(&mut fetch, b"c1", 2);
+    frontend::put_sync(&mut fetch);
+    assert_eq!(tags(&drive(&mut session, &fetch).bytes), "DCZ");
+    let output = drive(&mut session, &query("COMMIT"));
+    assert_eq!(ready(&output.bytes), Some(b"I".to_vec()));
+    assert_eq!(tags(&drive(&mut session, &fetch).bytes), "EZ");
+}
+
+#[test]
+fn statements_and_portals_have_a_ceiling() {
     let mut session = Session::new();
     let mut sent = Vec::new();
-    for number in 0..=NAMES_MAX {
+    for number in 0..=STATEMENTS_MAX {
         frontend::put_parse(&mut sent, number.to_string().as_bytes(), b"SHOW STATE", b"");
     }
     let output = drive(&mut session, &sent);
     let last = messages(&output.bytes).pop().unwrap();
     assert_eq!(last.0, reply::ERROR);
-    assert_eq!(error(&last.1).0, "54000");
+    assert_eq!(error(&last.1), ("54000".into(), "more than 256 prepared statements".into()));
+    sent.clear();
+    frontend::put_sync(&mut sent);
+    for number in 0..=PORTALS_MAX {
+        frontend::put_bind(&mut sent, number.to_string().as_bytes(), b"0", &[]);
+    }
+    let last = messages(&drive(&mut session, &sent).bytes).pop().unwrap();
+    assert_eq!(error(&last.1), ("54000".into(), "more than 16 portals".into()));
 }
 
 #[test]
