@@ -154,3 +154,27 @@ fn several_commands_share_a_message_and_one_bad_one_refuses_all() {
     assert_eq!(parse(b"\xff").unwrap_err().code, "22021");
     assert_eq!(refused(&"RELOAD;".repeat(COMMANDS_MAX + 1)).code, "54000");
 }
+
+#[test]
+fn the_help_names_every_show_that_works() {
+    let known: Vec<&str> = HELP.split(|c: char| !c.is_ascii_uppercase() && c != '_').collect();
+    for show in Show::ALL.iter().filter(|show| **show != Show::Fds) {
+        assert!(known.contains(&show.word()), "{}", show.word());
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_parser_panic(
+        words in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "show", "select", "set", "pause", "kill_client", "shutdown", "a", "\"", "'", ";", "=",
+                "to", ",", "(", ")", "--", "/*", "*/", "1", "é", "\n", "transaction", "session",
+            ]),
+            0..10,
+        ),
+    ) {
+        let _ = parse(words.join(" ").as_bytes());
+        let _ = parse(words.concat().as_bytes());
+    }
+}

@@ -109,7 +109,7 @@ fn databases_show_their_settings_and_what_is_connected() {
     assert_eq!(
         given.show(Show::Databases),
         [
-            "'app' 'db.example' 5432 'app' - 20 0 0 3600 - - 0 7 0 15 0 0",
+            "'app' 'db.example' 5432 'app' - 20 0 0 3600 - - 0 7 0 14 0 0",
             "'reports' 'replica' 5432 'reports_v2' 'reader' 5 0 0 3600 'session' - 9 1 0 0 1 0",
         ]
     );
@@ -141,7 +141,7 @@ fn users_of_the_configuration_and_of_pools_are_listed() {
         [
             "'batch' '' '' 'statement' 3 0 30 0",
             "'other' '' '' - 0 3 0 4",
-            "'web' '7' '' - 0 5 0 11",
+            "'web' '7' '' - 0 5 0 10",
         ]
     );
 }
@@ -189,6 +189,15 @@ fn linked_connections_name_one_another() {
 }
 
 #[test]
+fn who_is_joined_to_nobody_is_idle() {
+    let clients = vec![fixture::connection(0, 1, "active"), fixture::connection(1, 2, "waiting")];
+    let given = Given::new(vec![WorkerSnapshot { clients, ..Default::default() }]);
+    let rows = given.show(Show::Clients);
+    assert!(rows[0].contains("'none' 'idle' ") && rows[1].contains("'none' 'waiting' "), "{rows:?}");
+    assert!(given.show(Show::Sockets)[0].contains("'none' 'cl_active' "));
+}
+
+#[test]
 fn idle_connections_are_not_active_sockets() {
     let mut linked = fixture::connection(1, 1, "active");
     linked.link = Some((9, 9));
@@ -207,7 +216,7 @@ fn lists_count_what_is_there() {
     let mut workers = two_workers();
     workers[1].clients = vec![fixture::connection(0, 1, "idle"), fixture::connection(1, 2, "idle")];
     workers[0].servers = vec![fixture::connection(0, 3, "idle")];
-    let part = MemorySnapshot { name: "client_cache", size: 512, used: 2, free: 6, memtotal: 4096 };
+    let part = MemorySnapshot { name: "client", size: 512, used: 2, free: 6, memtotal: 4096 };
     workers[0].memory = vec![part.clone()];
     workers[1].memory = vec![part];
     let given = Given::new(workers);
@@ -217,7 +226,7 @@ fn lists_count_what_is_there() {
          'used_clients' 2, 'login_clients' 2, 'free_servers' 0, 'used_servers' 1, 'dns_names' 0, \
          'dns_zones' 0, 'dns_queries' 0, 'dns_pending' 0"
     );
-    assert_eq!(given.show(Show::Mem), ["'client_cache' 512 4 12 8192"]);
+    assert_eq!(given.show(Show::Mem), ["'client' 512 4 12 8192"]);
 }
 
 #[test]
