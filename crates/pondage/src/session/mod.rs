@@ -1,1 +1,8 @@
+//! One client's protocol state: how it logs in, what it has prepared, what it is waiting for.
+//!
+//! Nothing here has a socket or a clock; a worker's plane owns the sessions and moves the bytes.
 
+pub mod client;
+pub mod login;
+pub mod names;
+pub mod options;

@@ -178,8 +178,9 @@ pub fn sasl_initial(body: &[u8]) -> Result<SaslInitial<'_>, WireError> {
     let response = match reader.i32("SASL response length")? {
         -1 => None,
         len => {
-            let len =
-                usize::try_from(len).map_err(|_| WireError::Truncated("SASL response length"))?;
+            let what = "SASL response length";
+            let len = usize::try_from(len)
+                .map_err(|_| WireError::Unexpected { what, got: len as u32 })?;
             Some(reader.bytes(len, "SASL response")?)
         }
     };

@@ -105,3 +105,10 @@ impl ScramServer {
         Ok((format!("v={signature}").into_bytes(), client_key))
     }
 }
+
+impl std::fmt::Debug for ScramServer {
+    /// Never prints what is derived from a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ScramServer(..)")
+    }
+}

@@ -1,0 +1,280 @@
+//! Logging in to a server, without a socket: whole messages in, bytes to send out.
+//!
+//! ```text
+//! start -> AwaitRequest --trust-----------------------------------> AwaitReady --> LoggedIn
+//!               |--password, md5-------------------> AwaitOk -----------^
+//!               '--SASL--> AwaitFirst --keys--> AwaitFinal --> AwaitOk -'
+//! ```
+//!
+//! The caller sends the StartupMessage itself, cuts what comes back with [`next_message`] and gives
+//! each message to [`Login::message`]; it sends the bytes that appear in `out` before it reads on.
+//! When a step asks for keys ([`Step::Keys`]) the caller derives them, which is slow, or takes them
+//! from where it keeps them.
+//!
+//! Source: PostgreSQL documentation, "Message Flow", "Start-up"; "SASL Authentication".
+
+mod error;
+
+use wire::pg::auth::{self, AwaitServerFinal, ScramClient, ScramKeys, ScramNeedsKeys, Secret};
+use wire::pg::backend::{self, tag, Auth, TxStatus};
+use wire::pg::{frontend, header, WireError};
+
+pub use error::{LoginError, ServerError};
+
+/// Most bytes of one message during log-in. libpq stops at 2,000 (30,000 for errors).
+///
+/// Source: `MAX_ERRLEN` in `src/interfaces/libpq/fe-connect.c`.
+pub const LOGIN_MESSAGE_BYTES_MAX: usize = 65_536;
+
+/// Most parameters a server may report while it logs a client in; PostgreSQL 18 reports 15.
+pub const LOGIN_PARAMETERS_MAX: usize = 256;
+
+/// Cuts the first message off `bytes`: its tag, its body and how many bytes it took. `None` while
+/// it is incomplete.
+///
+/// # Errors
+/// As [`header`]; `TooLong` beyond [`LOGIN_MESSAGE_BYTES_MAX`].
+pub fn next_message(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>, WireError> {
+    let Some(head) = header(bytes)? else { return Ok(None) };
+    if head.total > LOGIN_MESSAGE_BYTES_MAX {
+        return Err(WireError::TooLong {
+            what: "message during log-in",
+            len: head.total,
+            max: LOGIN_MESSAGE_BYTES_MAX,
+        });
+    }
+    Ok(bytes
+        .get(..head.total)
+        .and_then(|message| message.get(wire::pg::HEADER_BYTES..))
+        .map(|body| (head.tag, body, head.total)))
+}
+
+/// A log-in that waits for the server's next message.
+pub struct Login {
+    user: String,
+    secret: Option<Secret>,
+    nonce: String,
+    state: State,
+}
+
+enum State {
+    Request,
+    First(ScramClient),
+    Final(AwaitServerFinal),
+    Ok,
+    Ready(LoggedIn),
+}
+
+/// What a message led to.
+pub enum Step {
+    /// Send what is in `out`, then give the next message.
+    Await(Login),
+    /// SCRAM needs the keys of the password.
+    Keys(NeedsKeys),
+    /// ReadyForQuery: the connection is idle.
+    Done(LoggedIn),
+}
+
+/// What a server says about a connection before its first ReadyForQuery.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LoggedIn {
+    /// ParameterStatus in order of arrival, the last value of each name.
+    pub parameters: Vec<(String, String)>,
+    /// 0, and no key, when the server gave none (poolers); it can't be asked to cancel then.
+    pub pid: u32,
+    /// 4 bytes in protocol 3.0, up to 256 in 3.2.
+    pub key: Vec<u8>,
+}
+
+/// A SCRAM log-in that waits for the keys of a password.
+pub struct NeedsKeys {
+    login: Login,
+    password: String,
+    scram: ScramNeedsKeys,
+}
+
+impl NeedsKeys {
+    /// What the keys are derived from: password, salt, iterations.
+    pub fn source(&self) -> (&str, &[u8], u32) {
+        (&self.password, &self.scram.salt, self.scram.iterations)
+    }
+
+    /// Goes on with the keys that [`ScramKeys::derive`] makes of [`NeedsKeys::source`].
+    pub fn with_keys(self, keys: &ScramKeys, out: &mut Vec<u8>) -> Login {
+        let (wait, response) = self.scram.with_keys(keys);
+        frontend::put_sasl_response(out, &response);
+        self.login.awaiting(State::Final(wait))
+    }
+}
+
+impl Login {
+    /// A log-in as `user`, after the StartupMessage. `nonce` is fresh and random, of at least 18
+    /// bytes of printable ASCII without comma.
+    pub fn start(user: &str, secret: Option<Secret>, nonce: &str) -> Login {
+        Login { user: user.to_owned(), secret, nonce: nonce.to_owned(), state: State::Request }
+    }
+
+    fn awaiting(self, state: State) -> Login {
+        Login { state, ..self }
+    }
+
+    /// Takes the server's next message.
+    ///
+    /// # Errors
+    /// `Server` with the server's own error; every other ends the log-in as well.
+    pub fn message(mut self, kind: u8, body: &[u8], out: &mut Vec<u8>) -> Result<Step, LoginError> {
+        match kind {
+            tag::ERROR => return Err(LoginError::Server(ServerError::read(body)?)),
+            tag::NOTICE => {
+                backend::error_fields(body)?;
+                return Ok(Step::Await(self));
+            }
+            _ => {}
+        }
+        match std::mem::replace(&mut self.state, State::Request) {
+            State::Request if kind == tag::NEGOTIATE => {
+                // It takes a lower version or leaves options out; nothing we send needs either.
+                backend::negotiate(body)?;
+                Ok(Step::Await(self))
+            }
+            State::Request => {
+                self.request(authentication("an authentication request", kind, body)?, out)
+            }
+            State::First(scram) => {
+                let (login, password) = self.password("SCRAM-SHA-256")?;
+                match authentication("AuthenticationSASLContinue", kind, body)? {
+                    Auth::SaslContinue(data) => {
+                        let scram = scram.server_first(data)?;
+                        Ok(Step::Keys(NeedsKeys { login, password, scram }))
+                    }
+                    Auth::Ok => Err(LoginError::ServerNotProven),
+                    _ => Err(unexpected("AuthenticationSASLContinue", kind)),
+                }
+            }
+            State::Final(wait) => match authentication("AuthenticationSASLFinal", kind, body)? {
+                Auth::SaslFinal(data) => {
+                    wait.server_final(data)?;
+                    Ok(Step::Await(self.awaiting(State::Ok)))
+                }
+                Auth::Ok => Err(LoginError::ServerNotProven),
+                _ => Err(unexpected("AuthenticationSASLFinal", kind)),
+            },
+            State::Ok => match authentication("AuthenticationOk", kind, body)? {
+                Auth::Ok => Ok(Step::Await(self.awaiting(State::Ready(LoggedIn::default())))),
+                _ => Err(unexpected("AuthenticationOk", kind)),
+            },
+            State::Ready(session) => self.session(session, kind, body),
+        }
+    }
+
+    /// The server says how the user is to prove himself, or that he need not.
+    fn request(self, request: Auth<'_>, out: &mut Vec<u8>) -> Result<Step, LoginError> {
+        match request {
+            Auth::Ok => Ok(Step::Await(self.awaiting(State::Ready(LoggedIn::default())))),
+            Auth::Cleartext => {
+                let (login, password) = self.password("clear-text password")?;
+                frontend::put_password(out, password.as_bytes());
+                Ok(Step::Await(login.awaiting(State::Ok)))
+            }
+            Auth::Md5(salt) => {
+                let response = match &self.secret {
+                    Some(Secret::Plain(password)) => auth::md5_response(&self.user, password, salt),
+                    Some(Secret::Md5(hash)) => auth::md5_response_from_hash(hash, salt),
+                    Some(Secret::Scram(_)) => return Err(LoginError::SecretUnfit { asked: "md5" }),
+                    None => return Err(LoginError::NoPassword { asked: "md5" }),
+                };
+                frontend::put_password(out, response.as_bytes());
+                Ok(Step::Await(self.awaiting(State::Ok)))
+            }
+            Auth::Sasl(mechanisms) => {
+                if !mechanisms.contains(&auth::SCRAM_SHA_256) {
+                    let offered = mechanisms.join(", ");
+                    return Err(LoginError::NoMechanism { offered });
+                }
+                let (login, _) = self.password("SCRAM-SHA-256")?;
+                let (scram, first) = ScramClient::start(&login.nonce);
+                frontend::put_sasl_initial(out, auth::SCRAM_SHA_256, &first);
+                Ok(Step::Await(login.awaiting(State::First(scram))))
+            }
+            Auth::Other(kind) => Err(LoginError::UnsupportedRequest { kind }),
+            Auth::SaslContinue(_) | Auth::SaslFinal(_) => {
+                Err(unexpected("an authentication request", tag::AUTHENTICATION))
+            }
+        }
+    }
+
+    /// The password itself, which only a plain secret has.
+    fn password(self, asked: &'static str) -> Result<(Login, String), LoginError> {
+        match &self.secret {
+            Some(Secret::Plain(password)) => {
+                let password = password.clone();
+                Ok((self, password))
+            }
+            Some(Secret::Md5(_) | Secret::Scram(_)) => Err(LoginError::SecretUnfit { asked }),
+            None => Err(LoginError::NoPassword { asked }),
+        }
+    }
+
+    /// Between AuthenticationOk and the first ReadyForQuery.
+    fn session(self, mut session: LoggedIn, kind: u8, body: &[u8]) -> Result<Step, LoginError> {
+        match kind {
+            tag::PARAMETER_STATUS => {
+                let (name, value) = backend::parameter_status(body)?;
+                session.report(name, value)?;
+            }
+            tag::BACKEND_KEY_DATA => {
+                let (pid, key) = backend::backend_key(body)?;
+                session.pid = pid;
+                session.key = key.to_vec();
+            }
+            tag::READY_FOR_QUERY => {
+                return match backend::ready(body)? {
+                    TxStatus::Idle => Ok(Step::Done(session)),
+                    _ => Err(unexpected("ReadyForQuery outside of a transaction", kind)),
+                };
+            }
+            _ => return Err(unexpected("ParameterStatus, BackendKeyData or ReadyForQuery", kind)),
+        }
+        Ok(Step::Await(self.awaiting(State::Ready(session))))
+    }
+}
+
+impl LoggedIn {
+    /// Notes a reported parameter; a name that is known gets its new value.
+    ///
+    /// # Errors
+    /// `TooLong` beyond [`LOGIN_PARAMETERS_MAX`].
+    pub fn report(&mut self, name: &str, value: &str) -> Result<(), WireError> {
+        if let Some(known) = self.parameters.iter_mut().find(|(known, _)| known == name) {
+            known.1 = value.to_owned();
+            return Ok(());
+        }
+        if self.parameters.len() == LOGIN_PARAMETERS_MAX {
+            return Err(WireError::TooLong {
+                what: "list of reported parameters",
+                len: self.parameters.len() + 1,
+                max: LOGIN_PARAMETERS_MAX,
+            });
+        }
+        self.parameters.push((name.to_owned(), value.to_owned()));
+        Ok(())
+    }
+}
+
+fn authentication<'a>(
+    expected: &'static str,
+    kind: u8,
+    body: &'a [u8],
+) -> Result<Auth<'a>, LoginError> {
+    if kind != tag::AUTHENTICATION {
+        return Err(unexpected(expected, kind));
+    }
+    Ok(backend::auth(body)?)
+}
+
+fn unexpected(expected: &'static str, got: u8) -> LoginError {
+    LoginError::Unexpected { expected, got }
+}
+
+#[cfg(test)]
+mod tests;

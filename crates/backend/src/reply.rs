@@ -1,0 +1,134 @@
+//! To whom a server's replies go.
+//!
+//! PostgreSQL answers in the order of the requests, so a server keeps a queue with an entry for
+//! every request in flight: what was asked, by whom, and what becomes of the answer. Requests of
+//! different owners may be in flight together; an owner's requests up to its Sync are one batch,
+//! and batches of different owners never interleave.
+
+use wire::pg::backend::TxStatus;
+
+/// Who asked. This crate gives it no meaning: a worker's client, an engine, or nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Owner(pub u32);
+
+impl Owner {
+    /// The pooler itself, or a client that has gone: replies are dropped.
+    pub const NOBODY: Owner = Owner(u32::MAX);
+}
+
+/// What was asked, and so which replies end it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Parse,
+    Bind,
+    Close,
+    Describe,
+    Execute,
+    Sync,
+    /// A Sync that was sent after the CopyDone or CopyFail of the Execute before it: PostgreSQL
+    /// ignores those that come earlier while it copies in.
+    /// Source: PostgreSQL docs, "COPY Operations"; `CopyGetData` in copyfromparse.c.
+    SyncAfterCopy,
+    Query,
+    Function,
+}
+
+impl Kind {
+    /// ReadyForQuery ends it, and a skip after an error.
+    pub fn is_sync(self) -> bool {
+        matches!(self, Kind::Sync | Kind::SyncAfterCopy)
+    }
+
+    /// ReadyForQuery ends it.
+    pub fn ends_batch(self) -> bool {
+        self.is_sync() || matches!(self, Kind::Query | Kind::Function)
+    }
+}
+
+/// What becomes of the replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// The owner gets them.
+    Forward,
+    /// Nobody sees them.
+    Hide,
+    /// Nobody sees success; an error is the owner's: a Parse that was put before its Bind.
+    HideSuccess,
+    /// Preparing a server for its owner, who is told [`Event::SetupDone`] or
+    /// [`Event::SetupFailed`] at the end.
+    Setup,
+    /// The pooler's own: an error makes the server unusable.
+    Must,
+    /// Nothing was sent. The owner gets this when all before it is answered.
+    Made(Made),
+}
+
+/// A reply that PostgreSQL would have given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    ParseComplete,
+    CloseComplete,
+}
+
+impl Made {
+    pub fn bytes(self) -> &'static [u8] {
+        match self {
+            Made::ParseComplete => b"1\0\0\0\x04",
+            Made::CloseComplete => b"3\0\0\0\x04",
+        }
+    }
+}
+
+/// One request in flight.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    pub owner: Owner,
+    pub kind: Kind,
+    pub fate: Fate,
+    /// The owner wants [`Event::Settled`].
+    pub told: bool,
+    /// The statement that this Parse prepares, or this Close closes, on the server; 0: none.
+    pub statement: u64,
+}
+
+impl Request {
+    pub fn forward(owner: Owner, kind: Kind) -> Request {
+        Request { owner, kind, fate: Fate::Forward, told: false, statement: 0 }
+    }
+
+    pub fn with_fate(owner: Owner, kind: Kind, fate: Fate) -> Request {
+        Request { owner, kind, fate, told: false, statement: 0 }
+    }
+}
+
+/// What an owner learns beside the bytes of its replies.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A Sync, Query or FunctionCall is answered whole; its ReadyForQuery has been delivered.
+    Ready(TxStatus),
+    /// Statement mode: the batch is answered but a transaction is open; its ReadyForQuery was
+    /// kept back.
+    LeftOpen,
+    /// A request with `told` was done, or was skipped or failed.
+    Settled { done: bool },
+    /// The server waits for CopyData.
+    CopyIn,
+    /// It no longer does.
+    CopyOver,
+    /// A ParameterStatus that the owner has seen.
+    Setting { name: &'a str, value: &'a str },
+    /// A CommandComplete of `DEALLOCATE`, `DEALLOCATE ALL` or `DISCARD ALL`.
+    Dropped(&'a [u8]),
+    /// An ErrorResponse that the owner has seen.
+    Error,
+    SetupDone,
+    /// The body of the ErrorResponse.
+    SetupFailed(&'a [u8]),
+}
+
+/// Where a server's replies and events go.
+pub trait Replies {
+    /// `bytes` are whole messages, or parts of one that follow each other without a gap.
+    fn bytes(&mut self, owner: Owner, bytes: &[u8]);
+    fn event(&mut self, owner: Owner, event: Event<'_>);
+}

@@ -1,0 +1,591 @@
+//! One live connection to PostgreSQL: what is on its way to it, whose replies come back, and what
+//! state its session is in.
+//!
+//! How it is driven: the caller appends messages to [`Server::out`] and announces each of them,
+//! in the same order, with [`Server::push`]; it writes `out` to the socket when it likes; it hands
+//! whatever it reads to [`Server::receive`], cut anywhere. Replies and events come out through
+//! [`Replies`]. A server that is [`Server::is_quiet`] has nothing in flight.
+//!
+//! Messages that are only passed on are never assembled: a row of 1 GB goes through in the pieces
+//! in which it arrives.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use wire::pg::backend::{self as messages, tag, TxStatus};
+use wire::pg::frame::{self, Header, HEADER_BYTES};
+use wire::pg::WireError;
+
+use crate::moment::Moment;
+use crate::reply::{Event, Fate, Kind, Owner, Replies, Request};
+use crate::settings::Settings;
+use crate::statement::Prepared;
+
+/// A reply that has to be looked at whole may have this many bytes. ParameterStatus is the only
+/// one that can be long (a `search_path`, an `application_name`).
+pub const LOOKED_AT_BYTES_MAX: usize = 1 << 20;
+
+/// So much of an ErrorResponse is looked at; the rest is passed on as it comes.
+const ERROR_HEAD_BYTES: usize = 8 << 10;
+
+/// The server broke the protocol, or the pooler lost track of it: the connection must be closed,
+/// since no reply on it can be given to anybody with certainty.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Lost {
+    Wire(WireError),
+    /// This message can't be the answer to what is at the head of the queue.
+    Unexpected { tag: u8, awaited: Option<Kind> },
+    TooLong { tag: u8, bytes: usize },
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lost::Wire(error) => write!(f, "{error}"),
+            Lost::Unexpected { tag, awaited } => {
+                write!(f, "unexpected message '{}'", tag.escape_ascii())?;
+                match awaited {
+                    Some(kind) => write!(f, " in answer to {kind:?}"),
+                    None => write!(f, " when nothing was asked"),
+                }
+            }
+            Lost::TooLong { tag, bytes } => {
+                write!(f, "message '{}' of {bytes} bytes is too long", tag.escape_ascii())
+            }
+        }
+    }
+}
+
+impl std::error::Error for Lost {}
+
+impl From<WireError> for Lost {
+    fn from(error: WireError) -> Lost {
+        Lost::Wire(error)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copy {
+    No,
+    /// CopyInResponse or CopyBothResponse: the server reads CopyData.
+    In(Owner),
+}
+
+/// Which unnamed statement a server holds, if any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unnamed {
+    Nothing,
+    /// The pooler's own, or a client's that has left.
+    Stale,
+    /// The one with this stamp (of the client that parsed it).
+    Of(u64),
+}
+
+#[derive(Debug)]
+pub struct Server {
+    /// Bytes for the socket.
+    pub out: Vec<u8>,
+    /// Statement mode: a ReadyForQuery inside a transaction is kept back, and the owner is told
+    /// [`Event::LeftOpen`] instead.
+    pub single: bool,
+    queue: VecDeque<Request>,
+    /// The beginning of a message that is not decided yet.
+    held: Vec<u8>,
+    /// Bytes of a message still to come that is being passed on, and to whom.
+    rest: usize,
+    rest_to: Option<Owner>,
+    status: TxStatus,
+    /// After an error in the extended protocol the server skips everything up to a Sync.
+    skipping: bool,
+    copy: Copy,
+    /// Syncs that were sent before the server began to copy in, and so are not answered.
+    eaten_syncs: u32,
+    /// Who gets what the server says unasked.
+    holder: Option<Owner>,
+    setup_error: Option<Vec<u8>>,
+    broken: bool,
+    dying: bool,
+    /// Counts batches; a batch ends with a Sync, a Query or a FunctionCall.
+    batch: u64,
+    reported: Vec<(String, String)>,
+    pub prepared: Prepared,
+    pub unnamed: Unnamed,
+    pub settings: Arc<Settings>,
+    /// What the server reported when it logged in.
+    pub defaults: Arc<Settings>,
+    pub opened: Moment,
+    /// When it became idle, or was lent.
+    pub since: Moment,
+}
+
+enum Verdict {
+    Pass(Owner),
+    Drop,
+}
+
+impl Server {
+    /// A server that has logged in and is idle.
+    pub fn new(defaults: Arc<Settings>, now: Moment) -> Server {
+        Server {
+            out: Vec::new(),
+            single: false,
+            queue: VecDeque::new(),
+            held: Vec::new(),
+            rest: 0,
+            rest_to: None,
+            status: TxStatus::Idle,
+            skipping: false,
+            copy: Copy::No,
+            eaten_syncs: 0,
+            holder: None,
+            setup_error: None,
+            broken: false,
+            dying: false,
+            batch: 1,
+            reported: Vec::new(),
+            prepared: Prepared::default(),
+            unnamed: Unnamed::Nothing,
+            settings: defaults.clone(),
+            defaults,
+            opened: now,
+            since: now,
+        }
+    }
+
+    pub fn status(&self) -> TxStatus {
+        self.status
+    }
+
+    /// Nothing is in flight.
+    pub fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.rest == 0 && self.held.is_empty()
+    }
+
+    /// Requests in flight.
+    pub fn depth(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// A command of the pooler's own failed, or replies could be missing: it can't be lent again.
+    pub fn is_broken(&self) -> bool {
+        self.broken || self.eaten_syncs > 0
+    }
+
+    /// It has said FATAL.
+    pub fn is_dying(&self) -> bool {
+        self.dying
+    }
+
+    /// It reads CopyData.
+    pub fn copies_in(&self) -> bool {
+        self.copy != Copy::No
+    }
+
+    /// The number of the batch that the next request belongs to.
+    pub fn batch(&self) -> u64 {
+        self.batch
+    }
+
+    /// Whoever it is lent to gets what it says unasked: notices, notifications, settings.
+    pub fn lend(&mut self, holder: Option<Owner>) {
+        self.holder = holder;
+    }
+
+    /// ParameterStatus values since the last call, oldest first.
+    pub fn take_reported(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.reported)
+    }
+
+    pub fn has_reported(&self) -> bool {
+        !self.reported.is_empty()
+    }
+
+    /// Announces a request whose bytes were appended to [`Server::out`] (or, for
+    /// [`Fate::Made`], one that needs none).
+    pub fn push(&mut self, request: Request, replies: &mut impl Replies) {
+        if request.kind.ends_batch() {
+            self.batch += 1;
+        }
+        if let (Kind::Parse, false) = (request.kind, request.statement == 0) {
+            if !matches!(request.fate, Fate::Made(_)) {
+                self.prepared.sent(request.statement, self.batch);
+            }
+        }
+        if self.skipping && !request.kind.is_sync() {
+            self.settle(request, false, replies);
+            return;
+        }
+        self.queue.push_back(request);
+        self.deliver_made(replies);
+    }
+
+    /// The client has gone: what it still has in flight is answered to nobody.
+    pub fn disown(&mut self, owner: Owner) {
+        for request in self.queue.iter_mut().filter(|request| request.owner == owner) {
+            request.owner = Owner::NOBODY;
+            request.told = false;
+            if !matches!(request.fate, Fate::Made(_)) {
+                request.fate = Fate::Hide;
+            }
+        }
+        if self.rest_to == Some(owner) {
+            self.rest_to = None;
+        }
+        if self.holder == Some(owner) {
+            self.holder = None;
+        }
+        if self.copy == Copy::In(owner) {
+            self.copy = Copy::In(Owner::NOBODY);
+        }
+    }
+
+    /// Takes what was read from the socket.
+    ///
+    /// # Errors
+    /// [`Lost`] when the server breaks the protocol; the connection must be closed.
+    pub fn receive(&mut self, mut bytes: &[u8], replies: &mut impl Replies) -> Result<(), Lost> {
+        if self.rest > 0 {
+            let take = self.rest.min(bytes.len());
+            flush(&bytes[..take], self.rest_to.unwrap_or(Owner::NOBODY), replies);
+            self.rest -= take;
+            bytes = &bytes[take..];
+        }
+        while !self.held.is_empty() && !bytes.is_empty() {
+            let wanted = match frame::header(&self.held)? {
+                Some(header) => wanted(header)?,
+                None => HEADER_BYTES,
+            };
+            let take = wanted.saturating_sub(self.held.len()).min(bytes.len());
+            self.held.extend_from_slice(&bytes[..take]);
+            bytes = &bytes[take..];
+            let held = std::mem::take(&mut self.held);
+            let consumed = self.messages(&held, replies)?;
+            if consumed == 0 {
+                self.held = held;
+            } else if self.rest > 0 {
+                let take = self.rest.min(bytes.len());
+                flush(&bytes[..take], self.rest_to.unwrap_or(Owner::NOBODY), replies);
+                self.rest -= take;
+                bytes = &bytes[take..];
+            }
+        }
+        if !bytes.is_empty() {
+            let consumed = self.messages(bytes, replies)?;
+            self.held.extend_from_slice(&bytes[consumed..]);
+        }
+        Ok(())
+    }
+
+    /// Takes every message at the beginning of `bytes` that can be decided; returns how many bytes
+    /// that was. What is forwarded to one owner leaves in one piece.
+    fn messages(&mut self, bytes: &[u8], replies: &mut impl Replies) -> Result<usize, Lost> {
+        let mut at = 0;
+        let (mut from, mut to, mut run_owner) = (0, 0, Owner::NOBODY);
+        while let Some(header) = frame::header(&bytes[at..])? {
+            let have = bytes.len() - at;
+            if have < wanted(header)? {
+                break;
+            }
+            let end = at + have.min(header.total);
+            let verdict = self.message(header.tag, &bytes[at + HEADER_BYTES..end], replies)?;
+            if let Verdict::Pass(owner) = verdict {
+                if owner != run_owner || to != at {
+                    flush(&bytes[from..to], run_owner, replies);
+                    (from, run_owner) = (at, owner);
+                }
+                to = end;
+            }
+            if self.made_is_due() {
+                flush(&bytes[from..to], run_owner, replies);
+                (from, to) = (end, end);
+                self.deliver_made(replies);
+            }
+            at = end;
+            if have < header.total {
+                self.rest = header.total - have;
+                self.rest_to = match verdict {
+                    Verdict::Pass(owner) => Some(owner),
+                    Verdict::Drop => None,
+                };
+                break;
+            }
+        }
+        flush(&bytes[from..to], run_owner, replies);
+        Ok(at)
+    }
+
+    fn made_is_due(&self) -> bool {
+        matches!(self.queue.front(), Some(Request { fate: Fate::Made(_), .. }))
+    }
+
+    fn deliver_made(&mut self, replies: &mut impl Replies) {
+        while let Some(&request) = self.queue.front() {
+            let Fate::Made(made) = request.fate else { break };
+            self.queue.pop_front();
+            flush(made.bytes(), request.owner, replies);
+            self.settle(request, true, replies);
+        }
+    }
+
+    /// A request is answered, or will never be.
+    fn settle(&mut self, request: Request, done: bool, replies: &mut impl Replies) {
+        if request.statement != 0 && !matches!(request.fate, Fate::Made(_)) {
+            match (request.kind, done) {
+                (Kind::Parse, true) => self.prepared.confirmed(request.statement),
+                (Kind::Parse, false) => self.prepared.forget(request.statement),
+                (Kind::Close, false) => self.prepared.restore(request.statement),
+                _ => {}
+            }
+        }
+        if request.told {
+            replies.event(request.owner, Event::Settled { done });
+        }
+    }
+
+    fn message(
+        &mut self,
+        tag: u8,
+        body: &[u8],
+        replies: &mut impl Replies,
+    ) -> Result<Verdict, Lost> {
+        let Some(&head) = self.queue.front() else {
+            return self.unasked(tag, body, replies);
+        };
+        let verdict = match head.fate {
+            Fate::Forward => Verdict::Pass(head.owner),
+            _ => Verdict::Drop,
+        };
+        let fits = match tag {
+            tag::DATA_ROW => matches!(head.kind, Kind::Execute | Kind::Query),
+            tag::NOTICE | tag::NOTIFICATION | tag::COPY_DATA | tag::COPY_DONE => true,
+            tag::PARAMETER_STATUS => {
+                self.parameter_status(body, head, replies)?;
+                true
+            }
+            tag::READY_FOR_QUERY => return self.ready(body, head, replies),
+            tag::ERROR => return Ok(self.error(body, head, replies)),
+            tag::COMMAND_COMPLETE => {
+                self.command_complete(body, head, replies)?;
+                self.ends(Kind::Execute, head, replies) || head.kind == Kind::Query
+            }
+            tag::EMPTY_QUERY => self.ends(Kind::Execute, head, replies) || head.kind == Kind::Query,
+            tag::PORTAL_SUSPENDED => self.ends(Kind::Execute, head, replies),
+            tag::PARSE_COMPLETE => self.ends(Kind::Parse, head, replies),
+            tag::BIND_COMPLETE => self.ends(Kind::Bind, head, replies),
+            tag::CLOSE_COMPLETE => self.ends(Kind::Close, head, replies),
+            tag::PARAMETER_DESCRIPTION => head.kind == Kind::Describe,
+            tag::NO_DATA => self.ends(Kind::Describe, head, replies),
+            tag::ROW_DESCRIPTION => {
+                self.ends(Kind::Describe, head, replies) || head.kind == Kind::Query
+            }
+            tag::FUNCTION_RESULT => head.kind == Kind::Function,
+            tag::COPY_OUT => matches!(head.kind, Kind::Execute | Kind::Query),
+            tag::COPY_IN | tag::COPY_BOTH => {
+                self.copy_in(head, replies);
+                matches!(head.kind, Kind::Execute | Kind::Query)
+            }
+            _ => false,
+        };
+        if fits {
+            Ok(verdict)
+        } else {
+            Err(Lost::Unexpected { tag, awaited: Some(head.kind) })
+        }
+    }
+
+    /// The head, if it is of this kind, is answered whole.
+    fn ends(&mut self, kind: Kind, head: Request, replies: &mut impl Replies) -> bool {
+        if head.kind != kind {
+            return false;
+        }
+        self.queue.pop_front();
+        self.settle(head, true, replies);
+        true
+    }
+
+    fn ready(
+        &mut self,
+        body: &[u8],
+        head: Request,
+        replies: &mut impl Replies,
+    ) -> Result<Verdict, Lost> {
+        if !head.kind.ends_batch() {
+            return Err(Lost::Unexpected { tag: tag::READY_FOR_QUERY, awaited: Some(head.kind) });
+        }
+        self.status = messages::ready(body)?;
+        self.skipping = false;
+        self.copy = Copy::No;
+        self.queue.pop_front();
+        self.settle(head, true, replies);
+        match head.fate {
+            Fate::Forward if self.single && self.status != TxStatus::Idle => {
+                replies.event(head.owner, Event::LeftOpen);
+            }
+            Fate::Forward => {
+                replies.event(head.owner, Event::Ready(self.status));
+                return Ok(Verdict::Pass(head.owner));
+            }
+            Fate::Setup => match self.setup_error.take() {
+                Some(error) => replies.event(head.owner, Event::SetupFailed(&error)),
+                None => replies.event(head.owner, Event::SetupDone),
+            },
+            _ => {}
+        }
+        Ok(Verdict::Drop)
+    }
+
+    /// After an error in the extended protocol everything up to the next Sync is skipped; after
+    /// one in a simple Query or a FunctionCall, or in the Sync itself, nothing is.
+    /// Source: PostgreSQL docs, "Message Flow: Extended Query".
+    fn error(&mut self, body: &[u8], head: Request, replies: &mut impl Replies) -> Verdict {
+        self.note_fatal(body);
+        if let Copy::In(owner) = self.copy {
+            self.copy = Copy::No;
+            replies.event(owner, Event::CopyOver);
+        }
+        let verdict = match head.fate {
+            Fate::Forward | Fate::HideSuccess => {
+                replies.event(head.owner, Event::Error);
+                Verdict::Pass(head.owner)
+            }
+            Fate::Setup => {
+                self.setup_error.get_or_insert_with(|| body.to_vec());
+                Verdict::Drop
+            }
+            Fate::Must => {
+                self.broken = true;
+                Verdict::Drop
+            }
+            Fate::Hide | Fate::Made(_) => Verdict::Drop,
+        };
+        if !head.kind.ends_batch() {
+            self.skipping = true;
+            while let Some(&request) = self.queue.front() {
+                if request.kind.is_sync() {
+                    break;
+                }
+                self.queue.pop_front();
+                self.settle(request, false, replies);
+            }
+        }
+        verdict
+    }
+
+    fn note_fatal(&mut self, body: &[u8]) {
+        let severity = messages::error_fields(body).ok().and_then(|fields| {
+            fields.severity().map(|severity| matches!(severity, "FATAL" | "PANIC"))
+        });
+        self.dying |= severity == Some(true);
+    }
+
+    fn command_complete(
+        &mut self,
+        body: &[u8],
+        head: Request,
+        replies: &mut impl Replies,
+    ) -> Result<(), Lost> {
+        let command = messages::command_tag(body)?;
+        if !command.starts_with(b"D") {
+            return Ok(());
+        }
+        let all = command == b"DISCARD ALL" || command == b"DEALLOCATE ALL";
+        if all {
+            self.prepared.clear();
+        }
+        if command == b"DISCARD ALL" {
+            self.unnamed = Unnamed::Nothing;
+            self.settings = Arc::new(self.settings.restricted_to(&self.defaults));
+        }
+        if (all || command == b"DEALLOCATE") && head.fate == Fate::Forward {
+            replies.event(head.owner, Event::Dropped(command));
+        }
+        Ok(())
+    }
+
+    fn parameter_status(
+        &mut self,
+        body: &[u8],
+        head: Request,
+        replies: &mut impl Replies,
+    ) -> Result<(), Lost> {
+        let (name, value) = messages::parameter_status(body)?;
+        self.reported.push((name.to_owned(), value.to_owned()));
+        if head.fate == Fate::Forward {
+            replies.event(head.owner, Event::Setting { name, value });
+        }
+        Ok(())
+    }
+
+    fn copy_in(&mut self, head: Request, replies: &mut impl Replies) {
+        self.copy = Copy::In(head.owner);
+        replies.event(head.owner, Event::CopyIn);
+        if head.kind != Kind::Execute {
+            return;
+        }
+        while let Some(Request { kind: Kind::Sync, .. }) = self.queue.get(1) {
+            self.queue.remove(1);
+            self.eaten_syncs += 1;
+        }
+    }
+
+    /// The client has ended its CopyData: Syncs that come now are answered.
+    pub fn copy_done(&mut self) {
+        self.copy = Copy::No;
+        self.eaten_syncs = 0;
+    }
+
+    /// Nothing is in flight: only what a server may say by itself is right.
+    fn unasked(
+        &mut self,
+        tag: u8,
+        body: &[u8],
+        replies: &mut impl Replies,
+    ) -> Result<Verdict, Lost> {
+        let holder = self.holder.unwrap_or(Owner::NOBODY);
+        match tag {
+            tag::NOTICE | tag::NOTIFICATION => {}
+            tag::PARAMETER_STATUS => {
+                let head = Request::forward(holder, Kind::Query);
+                self.parameter_status(body, head, replies)?;
+            }
+            tag::ERROR => {
+                self.note_fatal(body);
+                replies.event(holder, Event::Error);
+            }
+            // A COPY that failed before it had read a byte answers a Sync that it would have
+            // ignored while copying.
+            tag::READY_FOR_QUERY if self.eaten_syncs > 0 => {
+                self.status = messages::ready(body)?;
+                self.skipping = false;
+                replies.event(holder, Event::Ready(self.status));
+            }
+            _ => return Err(Lost::Unexpected { tag, awaited: None }),
+        }
+        Ok(if holder == Owner::NOBODY { Verdict::Drop } else { Verdict::Pass(holder) })
+    }
+}
+
+/// So many bytes of a message have to be there before it can be decided.
+fn wanted(header: Header) -> Result<usize, Lost> {
+    match header.tag {
+        tag::DATA_ROW
+        | tag::COPY_DATA
+        | tag::ROW_DESCRIPTION
+        | tag::PARAMETER_DESCRIPTION
+        | tag::FUNCTION_RESULT
+        | tag::NOTICE
+        | tag::NOTIFICATION => Ok(HEADER_BYTES),
+        tag::ERROR => Ok(header.total.min(ERROR_HEAD_BYTES)),
+        tag if header.total > LOOKED_AT_BYTES_MAX => {
+            Err(Lost::TooLong { tag, bytes: header.total })
+        }
+        _ => Ok(header.total),
+    }
+}
+
+fn flush(bytes: &[u8], owner: Owner, replies: &mut impl Replies) {
+    if !bytes.is_empty() && owner != Owner::NOBODY {
+        replies.bytes(owner, bytes);
+    }
+}

@@ -1,0 +1,291 @@
+//! Opening a server connection: dial, StartupMessage, log-in, the database's connect_query; in
+//! the end it belongs to a worker.
+
+use std::time::SystemTime;
+
+use backend::login::{self, LoggedIn, Login, LoginError, ServerError, Step};
+use rand::distr::{Alphanumeric, SampleString};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use wire::pg::backend::tag;
+use wire::pg::{frontend, sqlstate, startup};
+
+use super::dial::{Deadline, DialError, Dialed, Dialer, CLOSED};
+use super::messages::{OpenError, OpenKind, Opened};
+use super::transport::Transport;
+use crate::config::{Host, PoolConfig};
+
+/// Characters of a SCRAM nonce: about 140 bits.
+const NONCE_CHARS: usize = 24;
+
+/// Bytes asked of the socket at once while logging in.
+const READ_BYTES: usize = 4096;
+
+impl Dialer {
+    /// Opens a connection for `config`'s pool, or for one replication client.
+    ///
+    /// # Errors
+    /// What went wrong, where and why, and whether a new try could end otherwise.
+    ///
+    /// # Cancel safety
+    /// Dropping it closes what was opened.
+    pub async fn open(&self, config: &PoolConfig, kind: &OpenKind) -> Result<Opened, OpenError> {
+        // The semaphore is never closed; without a permit the bound would only be missed.
+        let _permit = self.opening.acquire().await;
+        let upstream = &config.upstream;
+        if let Some(socket) = self.shortcut(upstream) {
+            let deadline = Deadline::after(config.connect_timeout);
+            let dialed = self.dial_unix(&socket, deadline).await;
+            match self.log_in(config, kind, dialed, deadline).await {
+                // pg_hba.conf may ask for `peer` on Unix sockets and for a password over TCP.
+                Err(error) if error.code.starts_with("28") => self.refuse_shortcut(upstream),
+                // Left over from a server that is gone.
+                Err(error) if error.code == UNREACHED => {}
+                other => return other,
+            }
+        }
+        let deadline = Deadline::after(config.connect_timeout);
+        let dialed = match &upstream.host {
+            Host::Unix(directory) => {
+                let socket = super::dial::socket_path(directory, upstream.port);
+                self.dial_unix(&socket, deadline).await
+            }
+            Host::Tcp(host) => self.dial_tcp(upstream, host, deadline).await,
+        };
+        self.log_in(config, kind, dialed, deadline).await
+    }
+
+    async fn log_in(
+        &self,
+        config: &PoolConfig,
+        kind: &OpenKind,
+        dialed: Result<Dialed, DialError>,
+        deadline: Deadline,
+    ) -> Result<Opened, OpenError> {
+        let Dialed { transport, ends, at } =
+            dialed.map_err(|error| unreached(&config.database, &error))?;
+        let place = Place { config, at };
+        let mut session = Session { transport, received: Vec::new(), read: 0 };
+        let work = async {
+            let logged_in = session.start(self, config, kind).await.map_err(|e| place.login(e))?;
+            match &config.upstream.connect_query {
+                Some(query) if *kind == OpenKind::Pooled => {
+                    session.query(query, logged_in).await.map_err(|e| place.connect_query(e))
+                }
+                _ => Ok(logged_in),
+            }
+        };
+        let logged_in = deadline.run(work).await.map_err(|late| {
+            unreached(
+                &config.database,
+                &DialError::passing(place.at.clone(), format!("{late} to the log-in")),
+            )
+        })??;
+        let tls = session.transport.tls();
+        let link = session.into_link().map_err(|error| {
+            unreached(&config.database, &DialError::passing(place.at.clone(), error))
+        })?;
+        let LoggedIn { parameters, pid, key } = logged_in;
+        Ok(Opened { link, ends, parameters, pid, key, tls })
+    }
+}
+
+/// The code of an [`OpenError`] when no server was reached.
+pub const UNREACHED: &str = sqlstate::CONNECTION_UNABLE_TO_ESTABLISH;
+
+/// What happens between the StartupMessage and the hand-over.
+struct Session {
+    transport: Transport,
+    received: Vec<u8>,
+    /// Bytes of `received` that are used up.
+    read: usize,
+}
+
+/// Why a session did not come about.
+enum Failure {
+    Login(LoginError),
+    /// The connection ended or broke.
+    Lost(String),
+}
+
+impl From<LoginError> for Failure {
+    fn from(error: LoginError) -> Self {
+        Failure::Login(error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::Lost(error.to_string())
+    }
+}
+
+impl Session {
+    async fn start(
+        &mut self,
+        dialer: &Dialer,
+        config: &PoolConfig,
+        kind: &OpenKind,
+    ) -> Result<LoggedIn, Failure> {
+        let upstream = &config.upstream;
+        let mut out = Vec::new();
+        startup::put_startup(&mut out, 0, &start_parameters(config, kind));
+        let nonce = Alphanumeric.sample_string(&mut rand::rng(), NONCE_CHARS);
+        let mut login = Login::start(&upstream.user, upstream.password.clone(), &nonce);
+        loop {
+            if !out.is_empty() {
+                self.send(&out).await?;
+                out.clear();
+            }
+            let (kind, body) = self.message().await?;
+            match login.message(kind, body, &mut out)? {
+                Step::Await(next) => login = next,
+                Step::Keys(needs) => {
+                    let (password, salt, iterations) = needs.source();
+                    let keys = dialer.keys.keys(password, salt, iterations).await?;
+                    login = needs.with_keys(&keys, &mut out);
+                }
+                Step::Done(logged_in) => return Ok(logged_in),
+            }
+        }
+    }
+
+    /// Runs a query and throws its rows away; parameters that it changes are noted.
+    async fn query(&mut self, query: &str, mut so_far: LoggedIn) -> Result<LoggedIn, Failure> {
+        let mut out = Vec::new();
+        frontend::put_query(&mut out, query);
+        self.send(&out).await?;
+        loop {
+            let (kind, body) = self.message().await?;
+            match kind {
+                tag::READY_FOR_QUERY => return Ok(so_far),
+                tag::ERROR => {
+                    let error = ServerError::read(body).map_err(LoginError::from)?;
+                    return Err(LoginError::Server(error).into());
+                }
+                tag::PARAMETER_STATUS => {
+                    let (name, value) =
+                        wire::pg::backend::parameter_status(body).map_err(LoginError::from)?;
+                    so_far.report(name, value).map_err(LoginError::from)?;
+                }
+                tag::COPY_IN | tag::COPY_OUT | tag::COPY_BOTH => {
+                    return Err(Failure::Lost("connect_query starts a COPY".to_owned()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.transport.write_all(bytes).await?;
+        self.transport.flush().await
+    }
+
+    /// The next whole message: its tag and body.
+    async fn message(&mut self) -> Result<(u8, &[u8]), Failure> {
+        loop {
+            if let Some((_, _, taken)) =
+                login::next_message(&self.received[self.read..]).map_err(LoginError::from)?
+            {
+                let message = &self.received[self.read..self.read + taken];
+                self.read += taken;
+                return Ok((message[0], &message[wire::pg::HEADER_BYTES..]));
+            }
+            self.received.drain(..self.read);
+            self.read = 0;
+            self.received.reserve(READ_BYTES);
+            if self.transport.read_buf(&mut self.received).await? == 0 {
+                return Err(Failure::Lost(CLOSED.to_owned()));
+            }
+        }
+    }
+
+    fn into_link(mut self) -> std::io::Result<crate::link::Link> {
+        self.received.drain(..self.read);
+        self.transport.into_link(self.received)
+    }
+}
+
+/// The StartupMessage's parameters. A replication client's own are kept, but for who it is.
+fn start_parameters<'a>(config: &'a PoolConfig, kind: &'a OpenKind) -> Vec<(&'a str, &'a str)> {
+    let upstream = &config.upstream;
+    let mut parameters =
+        vec![("user", upstream.user.as_str()), ("database", upstream.database.as_str())];
+    match kind {
+        OpenKind::Pooled => {
+            let name = upstream.application_name.as_deref();
+            parameters.extend(name.map(|name| ("application_name", name)));
+        }
+        OpenKind::Replication { parameters: own } => {
+            let own = own.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            // Protocol options are between us and the client.
+            let kept =
+                |name: &str| !matches!(name, "user" | "database") && !name.starts_with("_pq_.");
+            parameters.extend(own.filter(|(name, _)| kept(name)));
+        }
+    }
+    parameters
+}
+
+/// Where it happened, for messages.
+struct Place<'a> {
+    config: &'a PoolConfig,
+    at: String,
+}
+
+impl Place<'_> {
+    fn login(&self, failure: Failure) -> OpenError {
+        let Place { config, at } = self;
+        self.error(failure, |why| {
+            format!(
+                "cannot log in to the server of database \"{}\" at {at} as \"{}\": {why}",
+                config.database, config.upstream.user
+            )
+        })
+    }
+
+    fn connect_query(&self, failure: Failure) -> OpenError {
+        let Place { config, at } = self;
+        self.error(failure, |why| {
+            format!("connect_query of database \"{}\" failed at {at}: {why}", config.database)
+        })
+    }
+
+    fn error(&self, failure: Failure, words: impl FnOnce(&str) -> String) -> OpenError {
+        match failure {
+            Failure::Lost(why) => {
+                let error = DialError::passing(self.at.clone(), why);
+                unreached(&self.config.database, &error)
+            }
+            Failure::Login(error) => {
+                let why = match &error {
+                    LoginError::Server(error) => error.message.clone(),
+                    other => other.to_string(),
+                };
+                let detail = match &error {
+                    LoginError::Server(error) => error.detail.clone(),
+                    _ => None,
+                };
+                OpenError {
+                    code: error.code().to_owned(),
+                    message: words(&why),
+                    detail,
+                    hint: error.hint().map(str::to_owned),
+                    permanent: error.permanent(),
+                    at: SystemTime::now(),
+                }
+            }
+        }
+    }
+}
+
+fn unreached(database: &str, error: &DialError) -> OpenError {
+    let DialError { at, why, hint, permanent } = error;
+    OpenError {
+        code: UNREACHED.to_owned(),
+        message: format!("cannot connect to the server of database \"{database}\" at {at}: {why}"),
+        detail: None,
+        hint: hint.map(str::to_owned),
+        permanent: *permanent,
+        at: SystemTime::now(),
+    }
+}

@@ -1,0 +1,6 @@
+//! The control plane against a real PostgreSQL: a cluster of its own for each test.
+
+mod certificates;
+mod opening;
+mod server;
+mod tls;

@@ -1,0 +1,114 @@
+//! TLS of clients: the listener's configuration, and handshakes on behalf of the workers.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::ServerConfig;
+use tokio_rustls::TlsAcceptor;
+
+use super::client_tls::{provider, ALPN};
+use super::pem::{self, FileError};
+use super::transport::{Transport, Wire};
+use crate::config::{ListenTls, ListenTlsMode};
+use crate::link::Link;
+
+/// Most handshakes under way at one time; clients beyond it wait their turn within login_timeout.
+pub const HANDSHAKES_MAX: usize = 1024;
+
+/// The configuration of the listeners; none when TLS is off.
+///
+/// # Errors
+/// When a file can't be used, or certificate and key don't belong together.
+pub fn listener(tls: &ListenTls) -> Result<Option<Arc<ServerConfig>>, FileError> {
+    if tls.mode == ListenTlsMode::Disable {
+        return Ok(None);
+    }
+    let missing = |what| FileError {
+        code: "P0205",
+        what,
+        file: "[listen.tls]".into(),
+        why: "not set, and the mode asks for it".to_owned(),
+    };
+    let cert = tls.cert.as_deref().ok_or_else(|| missing("certificate"))?;
+    let key = tls.key.as_deref().ok_or_else(|| missing("private key"))?;
+    let provider = provider();
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| pem::mismatch(cert, key, &error))?;
+    let builder = match &tls.client_ca {
+        Some(file) => {
+            let roots = Arc::new(pem::authorities(file)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+            let verifier = match tls.mode {
+                ListenTlsMode::VerifyClient => verifier,
+                _ => verifier.allow_unauthenticated(),
+            };
+            let verifier = verifier.build().map_err(|error| FileError {
+                code: "P0203",
+                what: "certificate authorities",
+                file: file.clone(),
+                why: error.to_string(),
+            })?;
+            builder.with_client_cert_verifier(verifier)
+        }
+        None if tls.mode == ListenTlsMode::VerifyClient => {
+            return Err(missing("certificate authorities"))
+        }
+        None => builder.with_no_client_auth(),
+    };
+    let mut config = builder
+        .with_single_cert(pem::certificates(cert)?, pem::private_key(key)?)
+        .map_err(|error| pem::mismatch(cert, key, &error))?;
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    // Connections live long and libpq never resumes a session: tickets would cost every handshake
+    // bytes and nobody would use them. PostgreSQL switches them off, too.
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    Ok(Some(Arc::new(config)))
+}
+
+/// Does a client's handshake. [`Link::early`] holds the start of it, if the client spoke TLS at
+/// once and the worker has read it; after an SSLRequest it is empty (the worker refuses bytes that
+/// came with the request: CVE-2021-23214).
+///
+/// # Errors
+/// `TimedOut` after `limit`; what rustls or the socket says.
+pub async fn accept(
+    config: Arc<ServerConfig>,
+    link: Link,
+    limit: Duration,
+) -> io::Result<(Link, String)> {
+    let direct = !link.early.is_empty();
+    let mut early = io::Cursor::new(link.early);
+    let mut refused = None;
+    let handshake =
+        TlsAcceptor::from(config).accept_with(Wire::from_socket(link.socket)?, |session| {
+            while early.position() < early.get_ref().len() as u64 {
+                let fed = session
+                    .read_tls(&mut early)
+                    .and_then(|_| session.process_new_packets().map_err(io::Error::other));
+                if let Err(error) = fed {
+                    refused = Some(error);
+                    return;
+                }
+            }
+        });
+    let late = || io::Error::new(io::ErrorKind::TimedOut, "the TLS handshake took too long");
+    let handshake = async {
+        match refused {
+            Some(error) => Err(error),
+            None => handshake.await,
+        }
+    };
+    let stream = tokio::time::timeout(limit, handshake).await.map_err(|_| late())??;
+    // Direct TLS without ALPN is refused as PostgreSQL does: it stops a browser or a mail server
+    // from being talked into sending us something (ALPACA).
+    if direct && stream.get_ref().1.alpn_protocol() != Some(ALPN) {
+        return Err(io::Error::other("direct TLS without the ALPN protocol \"postgresql\""));
+    }
+    let transport = Transport::Server(Box::new(stream));
+    let tls = transport.tls();
+    Ok((transport.into_link(Vec::new())?, tls))
+}

@@ -1,0 +1,146 @@
+//! How a server's certificate is judged: the only places that accept less than rustls would.
+//!
+//! | mode | chain | name | here |
+//! |---|---|---|---|
+//! | prefer, require | no | no | [`AnyCertificate`] |
+//! | verify-ca | yes | no | [`AnyName`] |
+//! | verify-full | yes | yes | rustls's own verifier |
+//!
+//! Source: PostgreSQL documentation, "SSL Support", "Protection Provided in Different Modes".
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::crypto::{
+    verify_tls12_signature, verify_tls13_signature, CryptoProvider, WebPkiSupportedAlgorithms,
+};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+
+/// Encrypts without asking who the other side is, as libpq's `require` does: it keeps listeners
+/// out, not impostors.
+#[derive(Debug)]
+pub struct AnyCertificate {
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl AnyCertificate {
+    pub fn new(provider: &CryptoProvider) -> Arc<AnyCertificate> {
+        Arc::new(AnyCertificate { algorithms: provider.signature_verification_algorithms })
+    }
+
+    /// A certificate that can't be read (X.509 v1, which hand-made ones often are) can't have its
+    /// signature checked. As nothing vouches for any certificate in this mode, that gives nothing
+    /// away; it would as soon as something is bound to the certificate.
+    fn unless_unreadable(
+        checked: Result<HandshakeSignatureValid, Error>,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        match checked {
+            Err(Error::InvalidCertificate(rustls::CertificateError::BadSignature)) => checked,
+            Err(Error::InvalidCertificate(_)) => Ok(HandshakeSignatureValid::assertion()),
+            _ => checked,
+        }
+    }
+}
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Self::unless_unreadable(verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.algorithms,
+        ))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Self::unless_unreadable(verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.algorithms,
+        ))
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// Asks for a chain to a trusted authority, not for the server's name.
+#[derive(Debug)]
+pub struct AnyName {
+    roots: RootCertStore,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl AnyName {
+    pub fn new(provider: &CryptoProvider, roots: RootCertStore) -> Arc<AnyName> {
+        Arc::new(AnyName { roots, algorithms: provider.signature_verification_algorithms })
+    }
+}
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        verify_server_cert_signed_by_trust_anchor(
+            &ParsedCertificate::try_from(end_entity)?,
+            &self.roots,
+            intermediates,
+            now,
+            self.algorithms.all,
+        )?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,133 @@
+//! One client of a worker. An idle one is this structure and nothing else: buffers, log-in state
+//! and statement names exist only while there is something in them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use backend::moment::Moment;
+use backend::settings::Settings;
+
+use super::login::Login;
+use super::names::Names;
+use crate::control::messages::ConsoleUser;
+use crate::link::Ends;
+
+/// No server, no pool.
+pub const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub enum Phase {
+    LoggingIn(Box<Login>),
+    /// Logged in; the pool's first server has to say what it reports before the client can be
+    /// greeted.
+    AwaitWelcome(Box<Login>),
+    Pooled,
+    Console(Arc<ConsoleUser>),
+    /// It is told why and then closed; what it sends is not read.
+    Leaving,
+}
+
+/// What becomes of the rest of a message whose head has been dealt with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    ToServer,
+    Dropped,
+}
+
+/// Why the client's input is not taken at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    No,
+    /// It waits in its pool's queue.
+    Waiting,
+    /// Its server is being prepared: settings are applied, or it is checked.
+    SetUp,
+    /// A request names a statement that an unanswered batch decides on.
+    Uncertain,
+    /// The server takes bytes more slowly than the client sends them.
+    ServerFull,
+    /// Another part of Pondage has to answer first (a secret, a verifier, a console command).
+    Control,
+}
+
+/// The last unnamed Parse, so that it can be repeated on another server.
+#[derive(Debug)]
+pub struct Unnamed {
+    /// Tells it from every other client's, and from this one's earlier ones.
+    pub stamp: u64,
+    pub query: Box<[u8]>,
+    pub types: Box<[u8]>,
+}
+
+#[derive(Debug)]
+pub struct Client {
+    pub generation: u32,
+    pub id: u64,
+    pub ends: Ends,
+    /// "TLSv1.3/...", or none.
+    pub tls: Option<Arc<str>>,
+    /// The secret half of its cancel key.
+    pub secret: u32,
+    pub phase: Phase,
+    pub hold: Hold,
+    pub pool: u32,
+    pub server: u32,
+    /// Bytes read and not yet taken.
+    pub input: Vec<u8>,
+    /// Bytes to be written.
+    pub out: Vec<u8>,
+    /// Bytes of a message still to come whose head has been dealt with.
+    pub rest: u32,
+    pub rest_goes: Rest,
+    pub settings: Arc<Settings>,
+    pub names: Option<Box<Names>>,
+    pub unnamed: Option<Box<Unnamed>>,
+    /// Statements that a DEALLOCATE in flight names, in order.
+    pub dropping: Option<Box<VecDeque<Box<[u8]>>>>,
+    /// Requests of the extended protocol have been sent, and no Sync since.
+    pub batch_open: bool,
+    /// The server waits for its CopyData.
+    pub copies_in: bool,
+    /// CopyDone or CopyFail has been sent since the last Execute.
+    pub copy_ended: bool,
+    /// After an error made here, messages are dropped up to a Sync.
+    pub skips: bool,
+    /// It has a place among `max_clients`.
+    pub counted: bool,
+    /// A Parse of this name was sent that PostgreSQL will find a duplicate; see `requests.rs`.
+    pub duplicate: Option<Box<[u8]>>,
+    pub close_needed: bool,
+    pub queued_out: bool,
+    pub queued_resume: bool,
+    pub connected: Moment,
+    /// Since when it waits for a server or for its answer.
+    pub asked: Moment,
+    /// When its transaction began.
+    pub began: Moment,
+    /// When it last sent or got something.
+    pub active: Moment,
+}
+
+impl Client {
+    pub fn is_pooled(&self) -> bool {
+        matches!(self.phase, Phase::Pooled)
+    }
+
+    pub fn has_server(&self) -> bool {
+        self.server != NONE
+    }
+
+    pub fn names(&mut self) -> &mut Names {
+        self.names.get_or_insert_default()
+    }
+
+    /// Frees what an idle client does not need.
+    pub fn slim(&mut self) {
+        if self.input.is_empty() && self.input.capacity() > 0 {
+            self.input = Vec::new();
+        }
+        if self.names.as_ref().is_some_and(|names| names.is_empty()) {
+            self.names = None;
+        }
+    }
+}

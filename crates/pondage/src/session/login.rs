@@ -1,0 +1,440 @@
+//! How a client logs in: first packets, then a challenge by the kind of secret its user has.
+//!
+//! ```text
+//! AwaitFirstPacket --SSLRequest--> (the control plane does TLS; a new login begins inside it)
+//!        | StartupMessage
+//!        v
+//! AwaitSecret ---> AwaitPassword | AwaitMd5 | AwaitSaslInitial -> AwaitSaslFinal
+//!                        |             |                               |
+//!                        +-------------+----> Accepted <---------------+
+//! ```
+//! A user that does not exist is challenged like one that does, and fails at the end.
+//!
+//! Source: PostgreSQL docs, "Message Flow: Start-up" and "SASL Authentication".
+
+use wire::pg::auth::{ScramServer, ScramVerifier, Secret};
+use wire::pg::backend as reply;
+use wire::pg::frontend::{self, tag};
+use wire::pg::sqlstate;
+use wire::pg::startup::{self, FirstPacket};
+
+use super::options;
+use crate::config::AuthMethod;
+
+/// A password or SASL message: PostgreSQL's PG_MAX_AUTH_TOKEN_LENGTH, its header apart.
+pub const PASSWORD_BYTES_MAX: usize = 65_535;
+
+/// The SASL mechanism offered.
+const SCRAM: &str = "SCRAM-SHA-256";
+
+/// Why a client is not let in; sent as a FATAL error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub code: &'static str,
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+}
+
+impl Refused {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Refused {
+        Refused { code, message: message.into(), detail: None, hint: None }
+    }
+
+    pub fn detail(mut self, detail: impl Into<String>) -> Refused {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Refused {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn protocol(message: impl Into<String>) -> Refused {
+        Refused::new(sqlstate::PROTOCOL_VIOLATION, message)
+    }
+
+    /// As an ErrorResponse of severity FATAL.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        reply::put_error(
+            out,
+            &reply::ErrorReply {
+                severity: "FATAL",
+                code: self.code,
+                message: &self.message,
+                detail: self.detail.as_deref(),
+                hint: self.hint.as_deref(),
+            },
+        );
+    }
+}
+
+/// What a client asked for in its StartupMessage.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wish {
+    pub user: String,
+    pub database: String,
+    /// Settings, those in `options` included, in order.
+    pub settings: Vec<(String, String)>,
+    /// The value of `replication`, if it asks for a replication connection.
+    pub replication: Option<String>,
+}
+
+/// What a first packet was.
+#[derive(Debug, PartialEq, Eq)]
+pub enum First {
+    /// Answered `N`; another first packet follows.
+    Declined,
+    /// Answered `S`: the TLS handshake follows.
+    Tls,
+    Cancel { pid: u32, key: Vec<u8> },
+    /// The user is to be challenged.
+    Start,
+}
+
+/// What to do after a challenge was begun.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Challenge {
+    Accepted,
+    /// The client must answer.
+    Sent,
+    /// A verifier must be derived from this password (slow) and given to [`Login::challenge`].
+    NeedsVerifier { password: String },
+}
+
+/// What came of a client's answer.
+#[derive(Debug)]
+pub enum Answer {
+    /// It must say more.
+    More,
+    Accepted,
+    /// Checking takes a PBKDF2; [`Login::checked`] follows.
+    Check { password: Vec<u8>, secret: Secret },
+}
+
+#[derive(Debug)]
+enum Stage {
+    AwaitFirstPacket { asked_tls: bool, asked_gss: bool },
+    AwaitSecret,
+    AwaitPassword { secret: Option<Secret> },
+    AwaitCheck,
+    AwaitMd5 { secret: Option<Secret>, salt: [u8; 4] },
+    AwaitSaslInitial { verifier: ScramVerifier, known: bool },
+    AwaitSaslFinal { server: ScramServer, known: bool },
+    Accepted,
+}
+
+/// One log-in. Calls come in the order of the drawing above.
+#[derive(Debug)]
+pub struct Login {
+    stage: Stage,
+    pub wish: Wish,
+}
+
+/// How TLS stands when a first packet arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TlsState {
+    pub offered: bool,
+    pub required: bool,
+    pub active: bool,
+}
+
+/// Random values and the key from which answers for unknown users are made.
+#[derive(Debug)]
+pub struct Chance<'a> {
+    pub salt: [u8; 4],
+    pub nonce: &'a str,
+    pub mock_key: &'a [u8; 32],
+}
+
+impl Login {
+    pub fn new() -> Login {
+        let stage = Stage::AwaitFirstPacket { asked_tls: false, asked_gss: false };
+        Login { stage, wish: Wish::default() }
+    }
+
+    pub fn awaits_first_packet(&self) -> bool {
+        matches!(self.stage, Stage::AwaitFirstPacket { .. })
+    }
+
+    /// It waits for a message of the client's.
+    pub fn awaits_client(&self) -> bool {
+        !matches!(self.stage, Stage::AwaitSecret | Stage::AwaitCheck | Stage::Accepted)
+    }
+
+    pub fn is_accepted(&self) -> bool {
+        matches!(self.stage, Stage::Accepted)
+    }
+
+    /// Takes a first packet; says how many bytes it had, none while it is incomplete.
+    pub fn first_packet(
+        &mut self,
+        bytes: &[u8],
+        tls: TlsState,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<(First, usize)>, Refused> {
+        let Stage::AwaitFirstPacket { asked_tls, asked_gss } = &mut self.stage else {
+            return Err(Refused::protocol("unexpected start-up packet"));
+        };
+        let packet = startup::first_packet(bytes)
+            .map_err(|error| Refused::protocol(format!("invalid start-up packet: {error}")))?;
+        let Some((packet, length)) = packet else { return Ok(None) };
+        let first = match packet {
+            FirstPacket::Ssl => {
+                alone(bytes, length, "SSLRequest")?;
+                if std::mem::replace(asked_tls, true) || tls.active {
+                    return Err(Refused::protocol("SSLRequest was sent twice"));
+                }
+                out.push(if tls.offered { b'S' } else { b'N' });
+                if tls.offered {
+                    First::Tls
+                } else {
+                    First::Declined
+                }
+            }
+            FirstPacket::GssEnc => {
+                alone(bytes, length, "GSSENCRequest")?;
+                if std::mem::replace(asked_gss, true) {
+                    return Err(Refused::protocol("GSSENCRequest was sent twice"));
+                }
+                out.push(b'N');
+                First::Declined
+            }
+            FirstPacket::Cancel { pid, key } => First::Cancel { pid, key: key.to_vec() },
+            FirstPacket::Startup(startup) => {
+                self.wish = wish(&startup, tls, out)?;
+                self.stage = Stage::AwaitSecret;
+                First::Start
+            }
+        };
+        Ok(Some((first, length)))
+    }
+
+    /// Begins the challenge. `secret` is the user's, none if there is no such user; `verifier`
+    /// is the one derived from a plain secret, once the caller has it.
+    pub fn challenge(
+        &mut self,
+        method: AuthMethod,
+        secret: Option<Secret>,
+        verifier: Option<ScramVerifier>,
+        chance: &Chance<'_>,
+        out: &mut Vec<u8>,
+    ) -> Challenge {
+        let user = &self.wish.user;
+        self.stage = match (method, secret) {
+            (AuthMethod::Trust, _) => {
+                self.stage = Stage::Accepted;
+                return Challenge::Accepted;
+            }
+            (AuthMethod::Password, secret) => {
+                reply::put_auth_cleartext(out);
+                Stage::AwaitPassword { secret }
+            }
+            (AuthMethod::Md5, secret @ (None | Some(Secret::Plain(_) | Secret::Md5(_))))
+            | (AuthMethod::Scram, secret @ Some(Secret::Md5(_))) => {
+                reply::put_auth_md5(out, chance.salt);
+                Stage::AwaitMd5 { secret, salt: chance.salt }
+            }
+            (_, Some(Secret::Plain(password))) => match verifier {
+                None => return Challenge::NeedsVerifier { password },
+                Some(verifier) => sasl(verifier, true, out),
+            },
+            (_, Some(Secret::Scram(verifier))) => sasl(verifier, true, out),
+            (_, None) => sasl(ScramVerifier::mock(chance.mock_key, user, 4096), false, out),
+        };
+        Challenge::Sent
+    }
+
+    /// Takes the client's answer to the challenge.
+    pub fn answer(
+        &mut self,
+        message_tag: u8,
+        body: &[u8],
+        nonce: &str,
+        out: &mut Vec<u8>,
+    ) -> Result<Answer, Refused> {
+        if message_tag != tag::PASSWORD {
+            return Err(Refused::protocol(format!(
+                "expected password response, got message type {message_tag}"
+            )));
+        }
+        let malformed = |error| Refused::protocol(format!("invalid password packet: {error}"));
+        match std::mem::replace(&mut self.stage, Stage::AwaitCheck) {
+            Stage::AwaitPassword { secret } => {
+                let password = frontend::password(body).map_err(malformed)?;
+                match secret {
+                    Some(secret @ Secret::Scram(_)) => {
+                        Ok(Answer::Check { password: password.to_vec(), secret })
+                    }
+                    Some(secret) if secret.check_plain(&self.wish.user, password) => self.accept(),
+                    _ => Err(self.wrong_password()),
+                }
+            }
+            Stage::AwaitMd5 { secret, salt } => {
+                let response = frontend::password(body).map_err(malformed)?;
+                let right = secret
+                    .and_then(|secret| secret.check_md5(&self.wish.user, salt, response))
+                    .unwrap_or(false);
+                if right {
+                    self.accept()
+                } else {
+                    Err(self.wrong_password())
+                }
+            }
+            Stage::AwaitSaslInitial { verifier, known } => {
+                let initial = frontend::sasl_initial(body).map_err(malformed)?;
+                if initial.mechanism != SCRAM {
+                    return Err(Refused::protocol("client selected an invalid SASL mechanism"));
+                }
+                let first = initial.response.unwrap_or_default();
+                let (server, message) = ScramServer::start(&verifier, first, nonce)
+                    .map_err(|error| Refused::protocol(format!("SCRAM: {error}")))?;
+                reply::put_auth_sasl_continue(out, &message);
+                self.stage = Stage::AwaitSaslFinal { server, known };
+                Ok(Answer::More)
+            }
+            Stage::AwaitSaslFinal { server, known } => {
+                let response = frontend::sasl_response(body).map_err(malformed)?;
+                match server.finish(response) {
+                    Ok((message, _)) if known => {
+                        reply::put_auth_sasl_final(out, &message);
+                        self.accept()
+                    }
+                    _ => Err(self.wrong_password()),
+                }
+            }
+            _ => Err(Refused::protocol("unexpected password response")),
+        }
+    }
+
+    /// The answer to [`Answer::Check`].
+    pub fn checked(&mut self, right: bool) -> Result<(), Refused> {
+        if !right {
+            return Err(self.wrong_password());
+        }
+        self.stage = Stage::Accepted;
+        Ok(())
+    }
+
+    fn accept(&mut self) -> Result<Answer, Refused> {
+        self.stage = Stage::Accepted;
+        Ok(Answer::Accepted)
+    }
+
+    /// PostgreSQL's words, the same for an unknown user.
+    fn wrong_password(&self) -> Refused {
+        Refused::new(
+            sqlstate::INVALID_PASSWORD,
+            format!("password authentication failed for user \"{}\"", self.wish.user),
+        )
+    }
+}
+
+impl Default for Login {
+    fn default() -> Self {
+        Login::new()
+    }
+}
+
+fn sasl(verifier: ScramVerifier, known: bool, out: &mut Vec<u8>) -> Stage {
+    reply::put_auth_sasl(out, &[SCRAM]);
+    Stage::AwaitSaslInitial { verifier, known }
+}
+
+/// Bytes behind an encryption request were sent before the answer to it: whoever injected them
+/// must not have them read as if they had come encrypted (CVE-2021-23214).
+fn alone(bytes: &[u8], length: usize, what: &str) -> Result<(), Refused> {
+    if bytes.len() == length {
+        return Ok(());
+    }
+    Err(Refused::protocol(format!("received unencrypted data after {what}"))
+        .detail("This could be either a client-software bug or evidence of an attempted man-in-the-middle attack."))
+}
+
+fn wish(
+    startup: &startup::Startup<'_>,
+    tls: TlsState,
+    out: &mut Vec<u8>,
+) -> Result<Wish, Refused> {
+    if startup.major != 3 {
+        return Err(Refused::new(
+            sqlstate::FEATURE_NOT_SUPPORTED,
+            format!(
+                "unsupported frontend protocol {}.{}: server supports 3.0 to 3.0",
+                startup.major, startup.minor
+            ),
+        ));
+    }
+    if tls.required && !tls.active {
+        return Err(Refused::new(
+            sqlstate::INVALID_AUTHORIZATION_SPECIFICATION,
+            "this server accepts only TLS connections",
+        )
+        .hint("Set sslmode=require in the client. [P0301]"));
+    }
+    let mut wish = Wish::default();
+    let mut unknown = Vec::new();
+    for (name, value) in startup.params() {
+        match name {
+            "user" => wish.user = value.to_owned(),
+            "database" => wish.database = value.to_owned(),
+            "replication" => wish.replication = replication(value)?,
+            "options" => {
+                wish.settings.extend(options::parse(value).map_err(|word| {
+                    Refused::new(
+                        sqlstate::INVALID_PARAMETER_VALUE,
+                        format!("unsupported command-line argument \"{word}\" in start-up options"),
+                    )
+                    .hint("Pondage takes -c name=value and --name=value. [P0302]")
+                })?);
+            }
+            name if name.starts_with("_pq_.") => unknown.push(name),
+            name if options::is_name(name) => {
+                wish.settings.push((name.to_owned(), encoding_as_reported(name, value)));
+            }
+            name => {
+                return Err(Refused::new(
+                    sqlstate::INVALID_PARAMETER_VALUE,
+                    format!("invalid start-up parameter name \"{}\"", name.escape_default()),
+                ))
+            }
+        }
+    }
+    if wish.user.is_empty() {
+        return Err(Refused::new(
+            sqlstate::INVALID_AUTHORIZATION_SPECIFICATION,
+            "no PostgreSQL user name specified in startup packet",
+        ));
+    }
+    if wish.database.is_empty() {
+        wish.database.clone_from(&wish.user);
+    }
+    if startup.minor > 0 || !unknown.is_empty() {
+        reply::put_negotiate(out, 0, &unknown);
+    }
+    Ok(wish)
+}
+
+/// Source: `ProcessStartupPacket`: "database" is logical replication, else a boolean.
+fn replication(value: &str) -> Result<Option<String>, Refused> {
+    match value.to_ascii_lowercase().as_str() {
+        "database" | "true" | "on" | "yes" | "1" => Ok(Some(value.to_owned())),
+        "false" | "off" | "no" | "0" => Ok(None),
+        _ => Err(Refused::new(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("invalid value for parameter \"replication\": \"{}\"", value.escape_default()),
+        )
+        .hint("Valid values are: \"false\", 0, \"true\", 1, \"database\".")),
+    }
+}
+
+/// PostgreSQL reports `UTF8` whatever spelling it was asked for, and some drivers check that.
+fn encoding_as_reported(name: &str, value: &str) -> String {
+    let utf8 = ["utf8", "utf-8", "unicode"].iter().any(|known| known.eq_ignore_ascii_case(value));
+    if name.eq_ignore_ascii_case("client_encoding") && utf8 {
+        "UTF8".to_owned()
+    } else {
+        value.to_owned()
+    }
+}

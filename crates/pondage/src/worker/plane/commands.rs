@@ -1,0 +1,356 @@
+//! What the control plane and other workers tell this one.
+
+use std::sync::Arc;
+
+use subtle::ConstantTimeEq;
+use tokio::sync::oneshot;
+use wire::pg::backend::{ErrorReply, TxStatus};
+use wire::pg::frame;
+use wire::pg::frontend::tag;
+use wire::pg::{backend as reply, sqlstate};
+
+use super::login::key_parts;
+use super::{Effect, Place, Plane};
+use crate::config::Config;
+use crate::control::messages::{Command, Shutdown, ToWorker};
+use crate::session::client::{Hold, Phase, NONE};
+use crate::session::login::Refused;
+
+/// A command whose answer has to wait.
+#[derive(Debug)]
+pub(super) struct Wait {
+    until: Until,
+    reply: oneshot::Sender<Result<(), String>>,
+}
+
+#[derive(Debug)]
+enum Until {
+    /// No server of these pools is in use.
+    Quiet(Option<String>),
+    /// No server of an earlier epoch is left.
+    Renewed(Option<String>),
+}
+
+impl Plane {
+    /// A message without a socket in it; those with one are the driver's.
+    pub fn control(&mut self, message: ToWorker) {
+        match message {
+            ToWorker::ServerOpened { ticket, result: Err(error) } => self.open_failed(ticket, error),
+            ToWorker::AuthAnswer { .. }
+            | ToWorker::PasswordChecked { .. }
+            | ToWorker::Derived { .. } => self.login_answer(message),
+            ToWorker::CancelDone { server } => {
+                if let Some(conn) = self.servers.find(server.slot, server.generation) {
+                    conn.cancels = conn.cancels.saturating_sub(1);
+                    self.settle_server(server.slot);
+                }
+            }
+            ToWorker::ConsoleReply { client, bytes, close } => {
+                if self.clients.find(client.slot, client.generation).is_some() {
+                    self.tell(client.slot, |out| out.extend_from_slice(&bytes));
+                    if close {
+                        self.close_client(client.slot, None);
+                    }
+                }
+            }
+            ToWorker::Snapshot { reply } => {
+                let _ = reply.send(Box::new(self.snapshot()));
+            }
+            ToWorker::Command { command, reply } => self.command(command, reply),
+            ToWorker::Reload { config, tls } => self.reload(config, tls.is_some()),
+            ToWorker::Shutdown(shutdown) => self.shut_down(shutdown),
+            ToWorker::Wanted { pool, worker } => self.wanted(&pool, worker),
+            ToWorker::CancelKey { slot, secret, .. } => self.cancel_client(slot, secret),
+            ToWorker::Client { .. } | ToWorker::ServerOpened { .. } | ToWorker::Server(_) => {}
+        }
+    }
+
+    /// A CancelRequest has come in; the key says at which worker its client is.
+    pub(super) fn cancel_requested(&mut self, number: u32, key: &[u8]) {
+        let (Some((worker, slot)), Ok(secret)) = (key_parts(number), key.try_into()) else { return };
+        let secret = u32::from_be_bytes(secret);
+        if worker == self.worker {
+            self.cancel_client(slot, secret);
+        } else if usize::from(worker) < self.config.runtime.workers {
+            let message = ToWorker::CancelKey { slot, generation: 0, secret };
+            self.effects.push(Effect::Peer(worker, message));
+        }
+    }
+
+    /// Cancels what a client is waiting for: on its server, or in its pool's queue. For an idle
+    /// client it does nothing.
+    fn cancel_client(&mut self, slot: u32, secret: u32) {
+        let Some(client) = self.clients.get(slot) else { return };
+        if !bool::from(client.secret.to_be_bytes().ct_eq(&secret.to_be_bytes())) {
+            return;
+        }
+        if client.hold == Hold::Waiting && client.is_pooled() {
+            self.cancel_waiting(slot);
+            return;
+        }
+        let server = client.server;
+        let busy = self.servers.get(server).is_some_and(|conn| !conn.server.is_quiet());
+        if busy && client.hold != Hold::SetUp {
+            self.cancel_server(server);
+        }
+    }
+
+    /// The client waits for a server: its request is answered as PostgreSQL answers one that was
+    /// cancelled, and dropped.
+    fn cancel_waiting(&mut self, slot: u32) {
+        let client = &mut self.clients[slot];
+        self.pools[client.pool as usize].pool.leave(slot);
+        client.hold = Hold::No;
+        let mut simple = false;
+        if let Ok(Some(header)) = frame::header(&client.input) {
+            simple = matches!(header.tag, tag::QUERY | tag::FUNCTION_CALL);
+            if simple {
+                let have = client.input.len().min(header.total);
+                client.input.drain(..have);
+                client.rest = (header.total - have) as u32;
+                client.rest_goes = crate::session::client::Rest::Dropped;
+            }
+        }
+        client.skips = !simple;
+        self.tell(slot, |out| {
+            reply::put_error(
+                out,
+                &ErrorReply {
+                    severity: "ERROR",
+                    code: sqlstate::QUERY_CANCELED,
+                    message: "canceling statement due to user request",
+                    detail: Some("It was waiting for a server connection."),
+                    hint: None,
+                },
+            );
+            if simple {
+                reply::put_ready(out, TxStatus::Idle);
+            }
+        });
+        self.resume_later(slot);
+    }
+
+    fn command(&mut self, command: Command, reply: oneshot::Sender<Result<(), String>>) {
+        match command {
+            Command::Pause { database } => {
+                self.each_pool(&database, |pool| pool.paused = true);
+                self.waits.push(Wait { until: Until::Quiet(database), reply });
+            }
+            Command::Resume { database } => {
+                self.each_pool(&database, |pool| {
+                    pool.paused = false;
+                    pool.pool.retry_now();
+                });
+                self.serve_all();
+                let _ = reply.send(Ok(()));
+            }
+            Command::Reconnect { database } => {
+                self.each_pool(&database, |pool| {
+                    pool.epoch += 1;
+                    pool.pool.retry_now();
+                });
+                self.close_idle();
+                let _ = reply.send(Ok(()));
+            }
+            Command::Disable { database } => {
+                self.each_pool(&Some(database), |pool| pool.disabled = true);
+                let _ = reply.send(Ok(()));
+            }
+            Command::Enable { database } => {
+                self.each_pool(&Some(database), |pool| pool.disabled = false);
+                self.serve_all();
+                let _ = reply.send(Ok(()));
+            }
+            Command::Kill { database } => {
+                self.kill(&database);
+                let _ = reply.send(Ok(()));
+            }
+            Command::KillClient { slot, generation } => {
+                let answer = match self.clients.find(slot, generation) {
+                    Some(_) => {
+                        let refused = Refused::new(
+                            sqlstate::ADMIN_SHUTDOWN,
+                            "terminating connection due to administrator command",
+                        );
+                        self.close_client(slot, Some(&refused));
+                        Ok(())
+                    }
+                    None => Err("no such client".to_owned()),
+                };
+                let _ = reply.send(answer);
+            }
+            Command::WaitClose { database } => {
+                self.waits.push(Wait { until: Until::Renewed(database), reply });
+            }
+        }
+    }
+
+    fn each_pool(
+        &mut self,
+        database: &Option<String>,
+        change: impl FnMut(&mut super::PoolState),
+    ) {
+        let matches = |pool: &super::PoolState| {
+            database.as_ref().is_none_or(|database| *database == pool.name.database)
+        };
+        self.pools.iter_mut().filter(|pool| matches(pool)).for_each(change);
+    }
+
+    fn serve_all(&mut self) {
+        for at in 0..self.pools.len() as u32 {
+            self.serve(at);
+        }
+    }
+
+    /// Idle servers of an earlier epoch.
+    fn close_idle(&mut self) {
+        for slot in self.servers.numbers() {
+            let conn = &self.servers[slot];
+            if conn.place == Place::Idle && conn.epoch != self.pools[conn.pool as usize].epoch {
+                self.close_server(slot);
+            }
+        }
+    }
+
+    fn kill(&mut self, database: &Option<String>) {
+        self.each_pool(database, |pool| pool.paused = true);
+        let matches = |plane: &Plane, at: u32| {
+            plane.pools.get(at as usize).is_some_and(|pool| {
+                database.as_ref().is_none_or(|database| *database == pool.name.database)
+            })
+        };
+        for slot in self.clients.numbers() {
+            if matches(self, self.clients[slot].pool) {
+                let refused = Refused::new(
+                    sqlstate::ADMIN_SHUTDOWN,
+                    "terminating connection due to administrator command",
+                )
+                .detail("The database was killed on the console.");
+                self.close_client(slot, Some(&refused));
+            }
+        }
+        for slot in self.servers.numbers() {
+            if matches(self, self.servers[slot].pool) {
+                self.close_server(slot);
+            }
+        }
+    }
+
+    /// Commands that wait for something that has come true.
+    pub(super) fn check_waits(&mut self) {
+        if self.waits.is_empty() {
+            return;
+        }
+        for wait in std::mem::take(&mut self.waits) {
+            if wait.reply.is_closed() {
+                continue;
+            }
+            if self.is_true(&wait.until) {
+                let _ = wait.reply.send(Ok(()));
+            } else {
+                self.waits.push(wait);
+            }
+        }
+    }
+
+    fn is_true(&self, until: &Until) -> bool {
+        let (Until::Quiet(database) | Until::Renewed(database)) = until;
+        self.servers.iter().all(|(_, conn)| {
+            let pool = &self.pools[conn.pool as usize];
+            let other = database.as_ref().is_some_and(|database| *database != pool.name.database);
+            other
+                || match until {
+                    Until::Quiet(_) => conn.place == Place::Idle || conn.replication,
+                    Until::Renewed(_) => conn.epoch == pool.epoch && !conn.close_needed,
+                }
+        })
+    }
+
+    /// A whole new configuration: what connections already use stays until they let go.
+    fn reload(&mut self, config: Arc<Config>, tls_ready: bool) {
+        self.config = config;
+        self.tls_ready = tls_ready;
+        self.verifiers.clear();
+        for at in 0..self.pools.len() as u32 {
+            let name = self.pools[at as usize].name.clone();
+            match self.config.pool(&name.database, &name.user) {
+                Ok(config) => self.renew_pool(at, config),
+                Err(_) => self.retire_pool(at),
+            }
+        }
+        self.close_idle();
+        self.serve_all();
+    }
+
+    fn renew_pool(&mut self, at: u32, config: Arc<crate::config::PoolConfig>) {
+        let limits = self.limits(&config);
+        let budgets = self.client_budgets(&config);
+        let pool = &mut self.pools[at as usize];
+        if pool.config.upstream != config.upstream {
+            pool.epoch += 1;
+            pool.failing = None;
+            pool.pool.retry_now();
+        }
+        pool.disabled = config.disabled;
+        // A limit that was not there before counts from now on only what comes; the budgets of
+        // servers are kept by name, so those of the old limits are given back as they were taken.
+        if limits.also.len() == pool.limits.also.len() {
+            pool.limits = limits;
+        } else {
+            pool.epoch += 1;
+            let taken = pool.servers.len();
+            for (budget, _) in &pool.limits.also {
+                (0..taken).for_each(|_| budget.give_back());
+            }
+            for (budget, _) in &limits.also {
+                (0..taken).for_each(|_| {
+                    budget.take(u32::MAX);
+                });
+            }
+            pool.limits = limits;
+        }
+        pool.client_budgets = budgets;
+        pool.config = config;
+    }
+
+    /// Its database is no longer configured: clients are told when they hold no server.
+    fn retire_pool(&mut self, at: u32) {
+        self.pools[at as usize].disabled = true;
+        for slot in self.clients.numbers() {
+            let client = &self.clients[slot];
+            if client.pool == at && client.server == NONE {
+                let refused = Refused::new(sqlstate::ADMIN_SHUTDOWN, "the database was removed from the configuration");
+                self.close_client(slot, Some(&refused));
+            }
+        }
+    }
+
+    fn shut_down(&mut self, shutdown: Shutdown) {
+        self.shutdown = Some(shutdown);
+        if shutdown == Shutdown::Immediate {
+            let refused = Refused::new(sqlstate::ADMIN_SHUTDOWN, "Pondage is shutting down");
+            for slot in self.clients.numbers() {
+                self.close_client(slot, Some(&refused));
+            }
+            for slot in self.servers.numbers() {
+                self.close_server(slot);
+            }
+        }
+    }
+
+    /// While shutting down: clients that hold nothing are let go. True when all is over.
+    pub fn is_drained(&mut self) -> bool {
+        let Some(shutdown) = self.shutdown else { return false };
+        if shutdown == Shutdown::WaitForServers {
+            for slot in self.clients.numbers() {
+                let client = &self.clients[slot];
+                let leaves = client.server == NONE && !matches!(client.phase, Phase::Leaving);
+                if leaves && !matches!(client.phase, Phase::Console(_)) {
+                    let refused = Refused::new(sqlstate::ADMIN_SHUTDOWN, "Pondage is shutting down");
+                    self.close_client(slot, Some(&refused));
+                }
+            }
+        }
+        self.clients.iter().all(|(_, client)| matches!(client.phase, Phase::Console(_) | Phase::Leaving))
+    }
+}

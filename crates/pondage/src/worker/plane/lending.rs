@@ -1,0 +1,682 @@
+//! Which client has which server: taking, preparing, releasing, cleaning, opening, closing.
+
+use std::sync::Arc;
+
+use backend::moment::Moment;
+use backend::pool::{self, Pool};
+use backend::reply::{Fate, Kind, Owner, Request};
+use backend::server::{Server, Unnamed};
+use backend::settings::{Change, Settings};
+use wire::pg::backend::{error_fields, TxStatus};
+use wire::pg::frontend;
+
+use super::replies::Sink;
+use super::{Count, Effect, Failing, Place, Plane, PoolState, ServerConn, ServerParts, Ticket};
+use crate::config::{PoolConfig, PoolMode};
+use crate::control::messages::{OpenError, OpenKind, Opened, PoolName, Ref, ToControl, ToWorker};
+use crate::session::client::{Hold, Phase, Rest, NONE};
+use crate::session::login::Refused;
+use crate::worker::snapshot::Totals;
+
+impl Plane {
+    /// The number of a pool, made if it is new.
+    pub(super) fn pool_of(&mut self, config: Arc<PoolConfig>) -> u32 {
+        let name = PoolName { database: config.database.clone(), user: config.user.clone() };
+        if let Some(&known) = self.pool_by_name.get(&name) {
+            return known;
+        }
+        let at = self.pools.len() as u32;
+        let shared = self.common.pool(&name);
+        let disabled = config.disabled;
+        self.pools.push(PoolState {
+            limits: self.limits(&config),
+            client_budgets: self.client_budgets(&config),
+            name: name.clone(),
+            pool: Pool::new(shared),
+            servers: Vec::new(),
+            welcome: None,
+            greeting: Vec::new(),
+            clients: 0,
+            paused: false,
+            disabled,
+            epoch: 0,
+            totals: Totals::default(),
+            failing: None,
+            config,
+        });
+        self.pool_by_name.insert(name, at);
+        at
+    }
+
+    pub(super) fn limits(&self, config: &PoolConfig) -> pool::Limits {
+        let mut also = Vec::new();
+        if let Some(limit) = config.max_database_servers {
+            also.push((self.common.budget(Count::DatabaseServers, &config.database), limit));
+        }
+        if let Some(limit) = config.max_user_servers {
+            also.push((self.common.budget(Count::UserServers, &config.user), limit));
+        }
+        pool::Limits {
+            size: config.pool_size,
+            min: config.min_pool_size,
+            reserve: config.reserve_pool_size,
+            reserve_after: config.reserve_pool_timeout,
+            retry_after: config.server_login_retry,
+            also,
+        }
+    }
+
+    pub(super) fn client_budgets(
+        &self,
+        config: &PoolConfig,
+    ) -> Vec<(Arc<pool::Budget>, Option<u32>, &'static str)> {
+        let common = &self.common;
+        vec![
+            (
+                common.budget(Count::DatabaseClients, &config.database),
+                config.max_database_clients,
+                "database",
+            ),
+            (common.budget(Count::UserClients, &config.user), config.max_user_clients, "user"),
+        ]
+    }
+
+    /// Whether the client has a server that is ready for it; if not it waits from now on.
+    pub(super) fn ensure_server(&mut self, slot: u32) -> bool {
+        let client = &mut self.clients[slot];
+        if client.has_server() {
+            return client.hold == Hold::No;
+        }
+        let now = self.now;
+        (client.asked, client.began) = (now, now);
+        let at = client.pool;
+        let pool = &mut self.pools[at as usize];
+        let open = !pool.paused && !pool.disabled;
+        if let Some(server) = open.then(|| pool.pool.take()).flatten() {
+            self.attach(slot, server, now);
+            return self.clients.get(slot).is_some_and(|client| client.hold == Hold::No);
+        }
+        pool.pool.wait(slot, now);
+        self.clients[slot].hold = Hold::Waiting;
+        self.open_more(at);
+        false
+    }
+
+    /// Lends `server` to a client that has waited since `since`. What has to be prepared first
+    /// holds the client back until it is done.
+    fn attach(&mut self, slot: u32, server: u32, since: Moment) {
+        let now = self.now;
+        let (client, conn) = (&mut self.clients[slot], &mut self.servers[server]);
+        let pool = &mut self.pools[conn.pool as usize];
+        let waited = now.since(since).as_micros() as u64;
+        pool.totals.server_assignment_count += 1;
+        pool.totals.wait_time_us += waited;
+        pool.totals.wait_time.record(waited);
+        let idle = now.since(conn.server.since);
+        client.server = server;
+        client.hold = Hold::No;
+        conn.client = slot;
+        conn.place = Place::Lent;
+        conn.server.lend(Some(Owner(slot)));
+        conn.server.single = pool.config.mode == PoolMode::Statement;
+        conn.server.since = now;
+        let delay = pool.config.server_check_delay;
+        if !delay.is_zero() && idle >= delay {
+            conn.tested = true;
+            let check = pool.config.server_check_query.clone();
+            self.hold_for_set_up(slot);
+            let request = Request::with_fate(Owner(slot), Kind::Query, Fate::Setup);
+            self.send(server, request, |out| frontend::put_query(out, &check));
+            return;
+        }
+        self.set_up(slot, server);
+    }
+
+    fn hold_for_set_up(&mut self, slot: u32) {
+        self.clients[slot].hold = Hold::SetUp;
+    }
+
+    /// Applies what the client has set and the server has not. Called again when that is done.
+    pub(super) fn set_up(&mut self, slot: u32, server: u32) {
+        let (Some(client), Some(conn)) = (self.clients.get_mut(slot), self.servers.get_mut(server))
+        else {
+            return;
+        };
+        if conn.tested {
+            // The check is over; what comes next is the settings.
+            conn.tested = false;
+        } else if conn.applying {
+            conn.applying = false;
+            self.unify_settings(slot, server);
+            return;
+        }
+        if Arc::ptr_eq(&client.settings, &conn.server.settings) {
+            return;
+        }
+        let wanted = client.settings.clone();
+        let have = conn.server.settings.clone();
+        let changes = have.changes_to(&wanted);
+        if changes.is_empty() {
+            return;
+        }
+        conn.applying = true;
+        conn.server.unnamed = Unnamed::Stale;
+        self.hold_for_set_up(slot);
+        let setup = |kind| Request::with_fate(Owner(slot), kind, Fate::Setup);
+        let (query, values) = set_config(&changes);
+        if !values.is_empty() {
+            self.send(server, setup(Kind::Parse), |out| {
+                frontend::put_parse(out, b"", query.as_bytes(), &[0, 0]);
+            });
+            self.send(server, setup(Kind::Bind), |out| frontend::put_bind(out, b"", b"", &values));
+            self.send(server, setup(Kind::Execute), |out| frontend::put_execute(out, b"", 0));
+        }
+        for change in &changes {
+            let Change::Reset { name } = change else { continue };
+            // A name that is in the settings was checked to be one when it came in.
+            let reset = format!("RESET {name}");
+            self.send(server, setup(Kind::Parse), |out| {
+                frontend::put_parse(out, b"", reset.as_bytes(), &[0, 0]);
+            });
+            self.send(server, setup(Kind::Bind), |out| frontend::put_bind(out, b"", b"", &[]));
+            self.send(server, setup(Kind::Execute), |out| frontend::put_execute(out, b"", 0));
+        }
+        self.send(server, setup(Kind::Sync), frontend::put_sync);
+    }
+
+    /// The settings were applied. What the server reports of them is how they are spelled from now
+    /// on ("ISO" became "ISO, MDY"), so that the next server is not told again.
+    fn unify_settings(&mut self, slot: u32, server: u32) {
+        let (client, conn) = (&mut self.clients[slot], &mut self.servers[server]);
+        let reported = conn.server.settings.restricted_to(&conn.server.defaults);
+        let more = client.settings.iter().filter(|(name, _)| reported.get(name).is_none());
+        let both = self.settings.intern(reported.overlaid(more));
+        conn.server.settings = both.clone();
+        client.settings = both;
+    }
+
+    /// The server refused a setting of the client's: PostgreSQL would have refused the connection.
+    pub(super) fn set_up_failed(&mut self, slot: u32, error: &[u8]) {
+        let server = self.clients[slot].server;
+        if let Some(conn) = self.servers.get_mut(server) {
+            let checked = std::mem::replace(&mut conn.tested, false);
+            conn.applying = false;
+            if checked {
+                conn.close_needed = true;
+            }
+        }
+        self.clients[slot].hold = Hold::No;
+        let fields = error_fields(error).ok();
+        let text = |pick: fn(&wire::pg::backend::ErrorFields<'_>) -> Option<String>| {
+            fields.as_ref().and_then(pick)
+        };
+        let code = text(|fields| fields.code().map(str::to_owned)).unwrap_or_default();
+        let message = text(|fields| fields.message().map(str::to_owned)).unwrap_or_default();
+        self.tell(slot, |out| {
+            wire::pg::backend::put_error(
+                out,
+                &wire::pg::backend::ErrorReply {
+                    severity: "FATAL",
+                    code: &code,
+                    message: &message,
+                    detail: Some("A start-up parameter or setting of this client was refused by the server."),
+                    hint: Some("See the client's connection settings. [P0322]"),
+                },
+            );
+        });
+        self.close_client(slot, None);
+    }
+
+    /// The server died while it was being prepared: nothing of the client's was sent, so the
+    /// client goes back to the head of the queue.
+    pub(super) fn lost_in_set_up(&mut self, server: u32, slot: u32) {
+        let at = self.servers[server].pool;
+        let client = &mut self.clients[slot];
+        client.server = NONE;
+        client.hold = Hold::Waiting;
+        let since = client.began;
+        self.servers[server].client = NONE;
+        self.close_server(server);
+        self.pools[at as usize].pool.wait_first(slot, since);
+        self.serve(at);
+    }
+
+    /// Appends a request to a server's bytes and to its reply queue.
+    pub(super) fn send(
+        &mut self,
+        server: u32,
+        request: Request,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let Some(conn) = self.servers.get_mut(server) else { return };
+        write(&mut conn.server.out);
+        let mut sink = Sink {
+            clients: &mut self.clients,
+            buffers: &mut self.buffers,
+            written: &mut self.written_clients,
+            events: &mut self.events,
+            sent: 0,
+        };
+        conn.server.push(request, &mut sink);
+        if !conn.server.out.is_empty() && !std::mem::replace(&mut conn.queued_out, true) {
+            self.written_servers.push(server);
+        }
+    }
+
+    /// Bytes that need no reply.
+    pub(super) fn send_bytes(&mut self, server: u32, bytes: &[u8]) {
+        let Some(conn) = self.servers.get_mut(server) else { return };
+        conn.server.out.extend_from_slice(bytes);
+        if !std::mem::replace(&mut conn.queued_out, true) {
+            self.written_servers.push(server);
+        }
+    }
+
+    pub(super) fn rollback(&mut self, server: u32) {
+        let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
+        self.send(server, request, |out| frontend::put_query(out, "ROLLBACK"));
+    }
+
+    /// The client has finished with its server.
+    pub(super) fn release(&mut self, server: u32) {
+        let conn = &mut self.servers[server];
+        let slot = std::mem::replace(&mut conn.client, NONE);
+        let config = &self.pools[conn.pool as usize].config;
+        conn.reset_wanted = config.mode == PoolMode::Session || config.server_reset_always;
+        conn.server.lend(None);
+        conn.place = Place::Cleaning;
+        if let Some(client) = self.clients.get_mut(slot) {
+            client.server = NONE;
+            client.slim();
+            if !client.input.is_empty() {
+                self.resume_later(slot);
+            }
+        }
+        self.clean(server);
+    }
+
+    /// The client has gone and left this server as it is.
+    fn abandon(&mut self, server: u32, slot: u32, left: Left) {
+        let Some(conn) = self.servers.get_mut(server) else { return };
+        conn.client = NONE;
+        conn.place = Place::Cleaning;
+        conn.server.since = self.now;
+        conn.server.disown(Owner(slot));
+        if left.half_sent || left.in_set_up || conn.server.copies_in() || conn.replication {
+            self.close_server(server);
+            return;
+        }
+        let config = &self.pools[conn.pool as usize].config;
+        conn.reset_wanted = config.mode == PoolMode::Session || config.server_reset_always;
+        if left.batch_open {
+            let request = Request::with_fate(Owner::NOBODY, Kind::Sync, Fate::Hide);
+            self.send(server, request, frontend::put_sync);
+        }
+        if !self.servers[server].server.is_quiet() {
+            self.cancel_server(server);
+        }
+        self.clean(server);
+    }
+
+    /// Asks PostgreSQL to cancel what this server does.
+    pub(super) fn cancel_server(&mut self, server: u32) {
+        let conn = &mut self.servers[server];
+        conn.cancels += 1;
+        let pool = &mut self.pools[conn.pool as usize];
+        pool.totals.cancels += 1;
+        let reference = Ref { worker: self.worker, slot: server, generation: conn.generation };
+        self.effects.push(Effect::Control(ToControl::Cancel {
+            server: reference,
+            upstream: pool.config.clone(),
+            pid: conn.pid,
+            key: conn.key.to_vec(),
+        }));
+    }
+
+    /// Brings a server that nobody has into a state in which the next client may get it: one step
+    /// at a time, called again when the step is answered.
+    pub(super) fn clean(&mut self, server: u32) {
+        let Some(conn) = self.servers.get_mut(server) else { return };
+        let pool = &self.pools[conn.pool as usize];
+        if conn.server.is_broken() || conn.server.is_dying() || conn.server.copies_in() {
+            self.close_server(server);
+            return;
+        }
+        if !conn.server.is_quiet() {
+            return;
+        }
+        if conn.server.status() != TxStatus::Idle {
+            self.rollback(server);
+            return;
+        }
+        let lifetime = pool.config.server_lifetime;
+        let old = !lifetime.is_zero() && self.now.since(conn.server.opened) >= lifetime;
+        if conn.close_needed || conn.epoch != pool.epoch || old {
+            self.close_server(server);
+            return;
+        }
+        if std::mem::replace(&mut conn.reset_wanted, false) {
+            let query = pool.config.server_reset_query.clone();
+            if !query.is_empty() {
+                conn.server.unnamed = Unnamed::Stale;
+                let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
+                self.send(server, request, |out| frontend::put_query(out, &query));
+                return;
+            }
+        }
+        if conn.cancels > 0 {
+            return;
+        }
+        self.give(server);
+    }
+
+    /// A clean server: to whoever waits longest, here or at another worker, else it rests.
+    fn give(&mut self, server: u32) {
+        let (now, worker) = (self.now, self.worker);
+        let conn = &mut self.servers[server];
+        conn.place = Place::Idle;
+        conn.server.since = now;
+        let at = conn.pool;
+        let pool = &mut self.pools[at as usize];
+        let starving = pool.pool.shared().starving.load(std::sync::atomic::Ordering::Relaxed)
+            & !(1 << worker);
+        if pool.pool.waiting() == 0 && starving != 0 && !pool.paused {
+            let to = starving.trailing_zeros() as u8;
+            self.give_away(server, to);
+            return;
+        }
+        pool.pool.rest(server);
+        self.serve(at);
+    }
+
+    /// Moves an idle server to another worker.
+    pub(super) fn give_away(&mut self, server: u32, to: u8) {
+        let Some(conn) = self.servers.remove(server) else { return };
+        let pool = &mut self.pools[conn.pool as usize];
+        pool.pool.remove_idle(server);
+        pool.servers.retain(|known| *known != server);
+        let parts = Box::new(ServerParts { pool: pool.name.clone(), conn: *conn });
+        self.effects.push(Effect::GiveServer { slot: server, worker: to, parts });
+    }
+
+    /// An idle server from another worker.
+    pub fn server_arrived(&mut self, parts: ServerParts) -> Option<u32> {
+        let config = self.config.pool(&parts.pool.database, &parts.pool.user).ok()?;
+        let at = self.pool_of(config);
+        let epoch = self.pools[at as usize].epoch;
+        let server = self.servers.insert(|_, generation| ServerConn {
+            generation,
+            pool: at,
+            client: NONE,
+            queued_out: false,
+            epoch,
+            ..parts.conn
+        });
+        let pool = &mut self.pools[at as usize];
+        pool.welcome.get_or_insert_with(|| {
+            self.settings.intern(self.servers[server].server.defaults.overlaid([]))
+        });
+        let conn = &mut self.servers[server];
+        conn.server.settings = self.settings.intern(conn.server.settings.overlaid([]));
+        pool.servers.push(server);
+        self.give(server);
+        Some(server)
+    }
+
+    /// Lends idle servers to waiting clients as long as there are both, and opens more if needed.
+    pub(super) fn serve(&mut self, at: u32) {
+        loop {
+            let pool = &mut self.pools[at as usize];
+            if pool.paused || pool.disabled || pool.pool.waiting() == 0 {
+                break;
+            }
+            let Some(&server) = pool.pool.idle().last() else { break };
+            pool.pool.remove_idle(server);
+            let Some((slot, since)) = pool.pool.next_waiting() else { break };
+            self.attach(slot, server, since);
+            self.resume_later(slot);
+        }
+        self.open_more(at);
+    }
+
+    /// Opens connections that are wanted and allowed.
+    pub(super) fn open_more(&mut self, at: u32) {
+        let now = self.now;
+        loop {
+            let pool = &mut self.pools[at as usize];
+            if pool.paused || pool.disabled {
+                return;
+            }
+            let missing = pool.limits.min.saturating_sub(pool.pool.shared().servers.taken());
+            let greeting = u32::from(!pool.greeting.is_empty());
+            let extra = missing.max(greeting) + if missing > 0 { pool.pool.opening() } else { 0 };
+            if !pool.pool.open_one(&pool.limits, extra, now) {
+                break;
+            }
+            self.next_ticket += 1;
+            self.tickets.insert(self.next_ticket, Ticket::Pooled { pool: at });
+            pool.totals.server_opens += 1;
+            self.effects.push(Effect::Control(ToControl::Open {
+                worker: self.worker,
+                ticket: self.next_ticket,
+                config: pool.config.clone(),
+                kind: OpenKind::Pooled,
+            }));
+        }
+        self.ask_other_workers(at);
+    }
+
+    /// Clients wait and nothing more may be opened here: other workers may have idle servers.
+    fn ask_other_workers(&mut self, at: u32) {
+        let workers = self.config.runtime.workers as u8;
+        if workers < 2 {
+            return;
+        }
+        let pool = &self.pools[at as usize];
+        let (starving, mine) = (&pool.pool.shared().starving, 1u64 << self.worker);
+        if pool.pool.waiting() as u64 <= u64::from(pool.pool.opening()) {
+            starving.fetch_and(!mine, std::sync::atomic::Ordering::Relaxed);
+            return;
+        }
+        let before = starving.fetch_or(mine, std::sync::atomic::Ordering::Relaxed);
+        if before & mine == 0 {
+            for peer in (0..workers).filter(|peer| *peer != self.worker) {
+                let wanted = ToWorker::Wanted { pool: pool.name.clone(), worker: self.worker };
+                self.effects.push(Effect::Peer(peer, wanted));
+            }
+        }
+    }
+
+    /// Another worker's clients wait.
+    pub(super) fn wanted(&mut self, name: &PoolName, worker: u8) {
+        let Some(&at) = self.pool_by_name.get(name) else { return };
+        let pool = &mut self.pools[at as usize];
+        if pool.pool.waiting() == 0 && !pool.paused {
+            if let Some(server) = pool.pool.take_oldest() {
+                self.give_away(server, worker);
+            }
+        }
+    }
+
+    /// Opens a connection of its own for a client that asked for replication.
+    pub(super) fn open_replication(&mut self, slot: u32, parameters: Vec<(String, String)>) {
+        self.next_ticket += 1;
+        let client = &self.clients[slot];
+        let ticket = Ticket::Replication { client: slot, generation: client.generation };
+        self.tickets.insert(self.next_ticket, ticket);
+        let config = self.pools[client.pool as usize].config.clone();
+        self.effects.push(Effect::Control(ToControl::Open {
+            worker: self.worker,
+            ticket: self.next_ticket,
+            config,
+            kind: OpenKind::Replication { parameters },
+        }));
+    }
+
+    pub(super) fn opened(&mut self, ticket: u64, opened: &Opened) -> Option<u32> {
+        let pairs = opened.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let defaults = self.settings.intern(pairs.collect::<Settings>());
+        let (at, client) = match self.tickets.remove(&ticket)? {
+            Ticket::Pooled { pool } => (pool, None),
+            Ticket::Replication { client, generation } => {
+                let found = self.clients.find(client, generation)?;
+                (found.pool, Some(client))
+            }
+        };
+        let epoch = self.pools[at as usize].epoch;
+        let conn = |_, generation| ServerConn {
+            server: Server::new(defaults.clone(), self.now),
+            generation,
+            id: self.common.next_id(),
+            pool: at,
+            place: Place::Idle,
+            client: NONE,
+            ends: opened.ends,
+            tls: opened.tls.as_str().into(),
+            pid: opened.pid,
+            key: opened.key.as_slice().into(),
+            cancels: 0,
+            tested: false,
+            applying: false,
+            close_needed: false,
+            reset_wanted: false,
+            replication: client.is_some(),
+            epoch,
+            opened_at: self.epoch + std::time::Duration::from_micros(self.now.0),
+            queued_out: false,
+        };
+        let server = self.servers.insert(conn);
+        let pool = &mut self.pools[at as usize];
+        pool.servers.push(server);
+        if let Some(slot) = client {
+            self.greet_replication(slot, server);
+            return Some(server);
+        }
+        pool.failing = None;
+        pool.pool.opened();
+        pool.welcome = Some(defaults);
+        for slot in std::mem::take(&mut pool.greeting) {
+            self.greet(slot);
+        }
+        self.give(server);
+        Some(server)
+    }
+
+    pub(super) fn open_failed(&mut self, ticket: u64, error: OpenError) {
+        match self.tickets.remove(&ticket) {
+            None => {}
+            Some(Ticket::Replication { client, generation }) => {
+                if self.clients.find(client, generation).is_some() {
+                    self.refuse_for(client, &error, None);
+                }
+            }
+            Some(Ticket::Pooled { pool: at }) => {
+                let now = self.now;
+                let pool = &mut self.pools[at as usize];
+                pool.pool.failed(&pool.limits, now);
+                let tries = pool.failing.as_ref().map_or(0, |failing| failing.tries) + 1;
+                let (since, began) = match &pool.failing {
+                    Some(failing) => (failing.since, failing.began),
+                    None => (error.at, now),
+                };
+                tracing::warn!(event = "server_connect_failed", db = %pool.name.database,
+                    user = %pool.name.user, sqlstate = %error.code, tries, "{}", error.message);
+                pool.failing = Some(Failing { since, began, tries, error });
+                self.tell_the_waiting(at);
+            }
+        }
+    }
+
+    /// Ends a connection and gives its place back.
+    pub(super) fn close_server(&mut self, server: u32) {
+        let Some(conn) = self.servers.remove(server) else { return };
+        let at = conn.pool;
+        let pool = &mut self.pools[at as usize];
+        pool.servers.retain(|known| *known != server);
+        pool.pool.remove_idle(server);
+        pool.totals.server_closes += 1;
+        if !conn.replication {
+            pool.pool.closed(&pool.limits);
+        }
+        if let Some(client) = self.clients.get_mut(conn.client) {
+            client.server = NONE;
+        }
+        self.effects.push(Effect::CloseServer(server));
+        self.open_more(at);
+    }
+
+    /// Makes a client ready to be forgotten: it leaves its queue, its server, its counts.
+    pub(super) fn release_client(&mut self, slot: u32) {
+        let client = &mut self.clients[slot];
+        match std::mem::replace(&mut client.phase, Phase::Leaving) {
+            Phase::Leaving => return,
+            Phase::LoggingIn(_) | Phase::AwaitWelcome(_) => self.logging_in -= 1,
+            Phase::Pooled => {}
+            Phase::Console(_) => {
+                let gone = ToControl::ConsoleGone { client: self.reference(slot) };
+                self.effects.push(Effect::Control(gone));
+            }
+        }
+        let client = &mut self.clients[slot];
+        client.input = Vec::new();
+        let server = std::mem::replace(&mut client.server, NONE);
+        let at = std::mem::replace(&mut client.pool, NONE);
+        let counted = std::mem::replace(&mut client.counted, false);
+        let left = Left {
+            half_sent: client.rest > 0 && client.rest_goes == Rest::ToServer,
+            batch_open: client.batch_open,
+            in_set_up: client.hold == Hold::SetUp,
+        };
+        if let Some(pool) = self.pools.get_mut(at as usize) {
+            pool.clients -= 1;
+            pool.client_budgets.iter().for_each(|(budget, _, _)| budget.give_back());
+            pool.pool.leave(slot);
+            pool.greeting.retain(|waiting| *waiting != slot);
+        }
+        if counted {
+            self.common.clients.give_back();
+        }
+        if server != NONE {
+            self.abandon(server, slot, left);
+        }
+    }
+
+    /// Ends a client: it is told why, then closed.
+    pub(super) fn close_client(&mut self, slot: u32, refused: Option<&Refused>) {
+        if self.clients.get(slot).is_none() {
+            return;
+        }
+        if let Some(refused) = refused {
+            self.tell(slot, |out| refused.put(out));
+        }
+        self.release_client(slot);
+        self.effects.push(Effect::CloseClient(slot));
+    }
+}
+
+/// How a client that has gone left its server.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    /// A message was passed on in part.
+    half_sent: bool,
+    batch_open: bool,
+    in_set_up: bool,
+}
+
+/// One SELECT that sets every value, each as a parameter: a client's value is never pasted.
+fn set_config<'a>(changes: &[Change<'a>]) -> (String, Vec<Option<&'a [u8]>>) {
+    let mut query = String::from("SELECT ");
+    let mut values = Vec::new();
+    for change in changes {
+        let Change::Set { name, value } = change else { continue };
+        let comma = if values.is_empty() { "" } else { ", " };
+        let at = values.len();
+        query.push_str(&format!(
+            "{comma}pg_catalog.set_config(${}, ${}, false)",
+            at + 1,
+            at + 2
+        ));
+        values.extend([Some(name.as_bytes()), Some(value.as_bytes())]);
+    }
+    (query, values)
+}

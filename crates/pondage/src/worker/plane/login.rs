@@ -1,0 +1,454 @@
+//! Clients that log in.
+
+use std::sync::Arc;
+
+use wire::pg::auth::{ScramVerifier, Secret};
+use wire::pg::{backend as reply, frame, sqlstate};
+
+use super::{Effect, Plane};
+use crate::config::{AuthMethod, ListenTlsMode, Refusal};
+use crate::control::messages::{ConsoleUser, OpenError, ToControl, ToWorker};
+use crate::session::client::{Hold, Phase, NONE};
+use crate::session::login::{
+    Answer, Challenge, Chance, First, Login, Refused, TlsState, PASSWORD_BYTES_MAX,
+};
+
+/// Databases that are the console.
+pub const CONSOLE: [&str; 3] = ["pondage", "pgbouncer", "admin"];
+
+/// Verifiers derived from plain passwords that a worker keeps; each is about 200 bytes.
+const VERIFIERS_MAX: usize = 10_000;
+
+impl Plane {
+    /// Takes what a client sends while it logs in; says how many bytes it took.
+    pub(super) fn login_input(&mut self, slot: u32, bytes: &[u8]) -> usize {
+        let client = &mut self.clients[slot];
+        let Phase::LoggingIn(login) = &mut client.phase else { return 0 };
+        if login.awaits_first_packet() {
+            return self.first_packet(slot, bytes);
+        }
+        if !login.awaits_client() {
+            return 0;
+        }
+        let malformed = |what: &str| Refused::new(sqlstate::PROTOCOL_VIOLATION, what);
+        let header = match frame::header(bytes) {
+            Ok(Some(header)) if header.total <= frame::HEADER_BYTES + PASSWORD_BYTES_MAX => header,
+            Ok(None) => return 0,
+            _ => {
+                self.refuse(slot, &malformed("invalid password packet size"));
+                return bytes.len();
+            }
+        };
+        if bytes.len() < header.total {
+            return 0;
+        }
+        let nonce = self.nonce();
+        self.answer(slot, header.tag, &bytes[frame::HEADER_BYTES..header.total], &nonce);
+        header.total
+    }
+
+    fn tls_state(&self, active: bool) -> TlsState {
+        let mode = self.config.listen.tls.mode;
+        TlsState {
+            offered: self.tls_ready && mode != ListenTlsMode::Disable && !active,
+            required: matches!(mode, ListenTlsMode::Require | ListenTlsMode::VerifyClient),
+            active,
+        }
+    }
+
+    fn first_packet(&mut self, slot: u32, bytes: &[u8]) -> usize {
+        let unix = matches!(self.clients[slot].ends, crate::link::Ends::Unix { .. });
+        let mut tls = self.tls_state(self.clients[slot].tls.is_some());
+        if unix {
+            // As in PostgreSQL, TLS makes no sense on a Unix socket.
+            (tls.offered, tls.required) = (false, false);
+        }
+        let mut out = Vec::new();
+        let client = &mut self.clients[slot];
+        let Phase::LoggingIn(login) = &mut client.phase else { return 0 };
+        let first = login.first_packet(bytes, tls, &mut out);
+        if !out.is_empty() {
+            self.tell(slot, |to| to.extend_from_slice(&out));
+        }
+        match first {
+            Err(refused) => self.refuse(slot, &refused),
+            Ok(None) => return 0,
+            Ok(Some((First::Declined, length))) => return length,
+            Ok(Some((First::Tls, length))) => {
+                self.clients[slot].hold = Hold::Control;
+                self.effects.push(Effect::StartTls(slot));
+                return length;
+            }
+            Ok(Some((First::Cancel { pid, key }, _))) => {
+                self.cancel_requested(pid, &key);
+                self.close_client(slot, None);
+            }
+            Ok(Some((First::Start, length))) => {
+                self.start(slot);
+                return length;
+            }
+        }
+        bytes.len()
+    }
+
+    /// The start-up packet is there: who is it, and what secret has to be shown?
+    fn start(&mut self, slot: u32) {
+        if self.shutdown.is_some() {
+            let refused = Refused::new(sqlstate::CANNOT_CONNECT_NOW, "Pondage is shutting down")
+                .hint("Connect again later. [P0311]");
+            return self.refuse(slot, &refused);
+        }
+        let max = self.config.runtime.max_clients;
+        if !self.common.clients.take(max) {
+            let refused = Refused::new(sqlstate::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
+                .detail(format!("All {max} places for clients are taken."))
+                .hint("Raise runtime.max_clients; see SHOW CLIENTS. [P0312]");
+            return self.refuse(slot, &refused);
+        }
+        self.clients[slot].counted = true;
+        let Phase::LoggingIn(login) = &self.clients[slot].phase else { return };
+        let (user, database) = (login.wish.user.clone(), login.wish.database.clone());
+        if CONSOLE.contains(&database.as_str()) {
+            if !self.config.is_admin(&user) && !self.config.is_stats(&user) {
+                let refused = Refused::new(
+                    sqlstate::INVALID_AUTHORIZATION_SPECIFICATION,
+                    format!("user \"{user}\" may not use the console"),
+                )
+                .hint("List the user in auth.admin_users or auth.stats_users. [P0313]");
+                return self.refuse(slot, &refused);
+            }
+            let secret = self.config.secret(&user).cloned();
+            return self.challenge(slot, secret, None);
+        }
+        let config = match self.config.pool(&database, &user) {
+            Ok(config) => config,
+            Err(Refusal::UnknownDatabase) => {
+                let refused = Refused::new(
+                    sqlstate::INVALID_CATALOG_NAME,
+                    format!("database \"{database}\" does not exist"),
+                )
+                .detail("No section [databases] of the configuration has this name, and there is no \"*\".")
+                .hint("See SHOW DATABASES on the console. [P0314]");
+                return self.refuse(slot, &refused);
+            }
+        };
+        let known = self.config.secret(&user).cloned();
+        if known.is_none()
+            && self.config.auth.query.is_some()
+            && self.config.auth.method != AuthMethod::Trust
+        {
+            self.clients[slot].hold = Hold::Control;
+            let client = self.reference(slot);
+            self.effects.push(Effect::Control(ToControl::AuthQuery { client, config, user }));
+            return;
+        }
+        self.challenge(slot, known, None);
+    }
+
+    fn nonce(&mut self) -> String {
+        use rand::distr::{Alphanumeric, SampleString};
+        Alphanumeric.sample_string(&mut self.random, 24)
+    }
+
+    fn challenge(&mut self, slot: u32, secret: Option<Secret>, verifier: Option<ScramVerifier>) {
+        let nonce = self.nonce();
+        let salt: [u8; 4] = rand::Rng::random(&mut self.random);
+        let Some(client) = self.clients.get_mut(slot) else { return };
+        let Phase::LoggingIn(login) = &mut client.phase else { return };
+        let derived = match (&secret, verifier) {
+            (_, Some(verifier)) => Some(verifier),
+            (Some(Secret::Plain(password)), None) => self
+                .verifiers
+                .get(&login.wish.user)
+                .filter(|(known, _)| known == password)
+                .map(|(_, verifier)| verifier.clone()),
+            _ => None,
+        };
+        let mut out = Vec::new();
+        let chance = Chance { salt, nonce: &nonce, mock_key: &self.mock_key };
+        let method = self.config.auth.method;
+        let challenge = login.challenge(method, secret, derived, &chance, &mut out);
+        client.hold = Hold::No;
+        match challenge {
+            Challenge::Sent => self.tell(slot, |to| to.extend_from_slice(&out)),
+            Challenge::Accepted => self.accepted(slot),
+            Challenge::NeedsVerifier { password } => {
+                self.clients[slot].hold = Hold::Control;
+                let client = self.reference(slot);
+                self.effects.push(Effect::Control(ToControl::Derive { client, password }));
+            }
+        }
+    }
+
+    fn answer(&mut self, slot: u32, tag: u8, body: &[u8], nonce: &str) {
+        let Phase::LoggingIn(login) = &mut self.clients[slot].phase else { return };
+        let mut out = Vec::new();
+        let answer = login.answer(tag, body, nonce, &mut out);
+        if !out.is_empty() {
+            self.tell(slot, |to| to.extend_from_slice(&out));
+        }
+        match answer {
+            Ok(Answer::More) => {}
+            Ok(Answer::Accepted) => self.accepted(slot),
+            Ok(Answer::Check { password, secret }) => {
+                let Phase::LoggingIn(login) = &self.clients[slot].phase else { return };
+                let user = login.wish.user.clone();
+                self.clients[slot].hold = Hold::Control;
+                let client = self.reference(slot);
+                let check = ToControl::CheckPassword { client, user, password, secret };
+                self.effects.push(Effect::Control(check));
+            }
+            Err(refused) => self.refuse(slot, &refused),
+        }
+    }
+
+    /// Answers of the control plane to a log-in.
+    pub(super) fn login_answer(&mut self, message: ToWorker) {
+        match message {
+            ToWorker::AuthAnswer { client, answer } => {
+                if self.clients.find(client.slot, client.generation).is_none() {
+                    return;
+                }
+                match answer {
+                    Ok(secret) => self.challenge(client.slot, secret, None),
+                    Err(error) => {
+                        let refused = Refused::new(
+                            sqlstate::CONNECTION_FAILURE,
+                            "the user could not be looked up",
+                        )
+                        .detail(error)
+                        .hint("See auth.query in the configuration. [P0315]");
+                        self.refuse(client.slot, &refused);
+                    }
+                }
+            }
+            ToWorker::PasswordChecked { client, right } => {
+                let Some(found) = self.clients.find(client.slot, client.generation) else { return };
+                found.hold = Hold::No;
+                let Phase::LoggingIn(login) = &mut found.phase else { return };
+                match login.checked(right) {
+                    Ok(()) => self.accepted(client.slot),
+                    Err(refused) => self.refuse(client.slot, &refused),
+                }
+            }
+            ToWorker::Derived { client, password, verifier } => {
+                let Some(found) = self.clients.find(client.slot, client.generation) else { return };
+                let Phase::LoggingIn(login) = &found.phase else { return };
+                let user = login.wish.user.clone();
+                if self.verifiers.len() >= VERIFIERS_MAX {
+                    self.verifiers.clear();
+                }
+                self.verifiers.insert(user, (password.clone(), verifier.clone()));
+                self.challenge(client.slot, Some(Secret::Plain(password)), Some(verifier));
+                self.resume_later(client.slot);
+            }
+            _ => {}
+        }
+    }
+
+    /// The client is who it says. Into its pool, or to the console.
+    fn accepted(&mut self, slot: u32) {
+        let Phase::LoggingIn(login) = &self.clients[slot].phase else { return };
+        let (user, database) = (login.wish.user.clone(), login.wish.database.clone());
+        if CONSOLE.contains(&database.as_str()) {
+            return self.greet_console(slot, user, database);
+        }
+        let Ok(config) = self.config.pool(&database, &user) else { return };
+        let at = self.pool_of(config);
+        let pool = &mut self.pools[at as usize];
+        if pool.disabled {
+            let refused = Refused::new(
+                sqlstate::CANNOT_CONNECT_NOW,
+                format!("database \"{database}\" is disabled"),
+            )
+            .hint("An administrator can ENABLE it on the console. [P0316]");
+            return self.refuse(slot, &refused);
+        }
+        for taken in 0..pool.client_budgets.len() {
+            let (budget, limit, what) = &pool.client_budgets[taken];
+            if budget.take(limit.unwrap_or(u32::MAX)) {
+                continue;
+            }
+            let message = format!("too many connections for {what}");
+            let detail = format!("All {} places for clients of this {what} are taken.", limit.unwrap_or(0));
+            let given = &pool.client_budgets[..taken];
+            given.iter().for_each(|(budget, _, _)| budget.give_back());
+            let refused = Refused::new(sqlstate::TOO_MANY_CONNECTIONS, message)
+                .detail(detail)
+                .hint("Raise max_client_connections; see SHOW CLIENTS. [P0317]");
+            return self.refuse(slot, &refused);
+        }
+        pool.clients += 1;
+        pool.totals.client_login_count += 1;
+        let client = &mut self.clients[slot];
+        client.pool = at;
+        let Phase::LoggingIn(login) = std::mem::replace(&mut client.phase, Phase::Leaving) else {
+            return;
+        };
+        client.phase = Phase::AwaitWelcome(login);
+        client.hold = Hold::Waiting;
+        client.asked = self.now;
+        self.enter(slot, at);
+    }
+
+    fn enter(&mut self, slot: u32, at: u32) {
+        let Phase::AwaitWelcome(login) = &self.clients[slot].phase else { return };
+        if let Some(kind) = login.wish.replication.clone() {
+            let mut parameters = login.wish.settings.clone();
+            parameters.push(("replication".to_owned(), kind));
+            return self.open_replication(slot, parameters);
+        }
+        let pool = &mut self.pools[at as usize];
+        let permanent = pool.failing.as_ref().filter(|failing| failing.error.permanent).cloned();
+        if pool.welcome.is_some() {
+            self.greet(slot);
+        } else if let Some(failing) = permanent {
+            self.refuse_for(slot, &failing.error, Some(&failing));
+        } else {
+            pool.greeting.push(slot);
+        }
+        self.open_more(at);
+    }
+
+    /// Says all that PostgreSQL says at the end of a log-in, in one write.
+    pub(super) fn greet(&mut self, slot: u32) {
+        let Some(client) = self.clients.get_mut(slot) else { return };
+        let Phase::AwaitWelcome(login) = std::mem::replace(&mut client.phase, Phase::Pooled) else {
+            return;
+        };
+        self.logging_in -= 1;
+        let Some(welcome) = self.pools[client.pool as usize].welcome.clone() else { return };
+        let wanted = login.wish.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let settable = wanted.filter(|(name, _)| !backend::settings::read_only(name));
+        client.settings = self.settings.intern(welcome.overlaid(settable));
+        client.hold = Hold::No;
+        let reported = client.settings.restricted_to(&welcome);
+        self.greet_with(slot, &reported);
+        self.resume_later(slot);
+    }
+
+    fn greet_with(&mut self, slot: u32, reported: &backend::settings::Settings) {
+        let (worker, secret) = (self.worker, self.clients[slot].secret);
+        self.tell(slot, |out| {
+            reply::put_auth_ok(out);
+            for (name, value) in reported.iter() {
+                reply::put_parameter_status(out, name, value);
+            }
+            reply::put_backend_key(out, key_number(worker, slot), &secret.to_be_bytes());
+            reply::put_ready(out, wire::pg::backend::TxStatus::Idle);
+        });
+        if self.config.telemetry.log_connections {
+            let client = &self.clients[slot];
+            let pool = &self.pools[client.pool as usize];
+            tracing::info!(event = "client_login", client_id = client.id,
+                db = %pool.name.database, user = %pool.name.user,
+                app = client.settings.get("application_name").unwrap_or(""));
+        }
+    }
+
+    /// A replication client has its own server now, and keeps it.
+    pub(super) fn greet_replication(&mut self, slot: u32, server: u32) {
+        let client = &mut self.clients[slot];
+        client.phase = Phase::Pooled;
+        client.server = server;
+        client.hold = Hold::No;
+        self.logging_in -= 1;
+        let conn = &mut self.servers[server];
+        conn.client = slot;
+        conn.place = super::Place::Lent;
+        conn.server.lend(Some(backend::reply::Owner(slot)));
+        client.settings = conn.server.defaults.clone();
+        let reported = conn.server.defaults.clone();
+        self.greet_with(slot, &reported);
+        self.resume_later(slot);
+    }
+
+    fn greet_console(&mut self, slot: u32, user: String, database: String) {
+        let admin = self.config.is_admin(&user);
+        let (worker, secret) = (self.worker, self.clients[slot].secret);
+        self.tell(slot, |out| {
+            reply::put_auth_ok(out);
+            for (name, value) in [
+                ("server_version", concat!(env!("CARGO_PKG_VERSION"), "/pondage")),
+                ("client_encoding", "UTF8"),
+                ("server_encoding", "UTF8"),
+                ("DateStyle", "ISO, MDY"),
+                ("TimeZone", "UTC"),
+                ("standard_conforming_strings", "on"),
+                ("integer_datetimes", "on"),
+                ("is_superuser", if admin { "on" } else { "off" }),
+            ] {
+                reply::put_parameter_status(out, name, value);
+            }
+            reply::put_backend_key(out, key_number(worker, slot), &secret.to_be_bytes());
+            reply::put_ready(out, wire::pg::backend::TxStatus::Idle);
+        });
+        self.logging_in -= 1;
+        let client = &mut self.clients[slot];
+        client.hold = Hold::No;
+        client.pool = NONE;
+        client.phase = Phase::Console(Arc::new(ConsoleUser { user, database, admin }));
+        self.resume_later(slot);
+    }
+
+    pub(super) fn refuse(&mut self, slot: u32, refused: &Refused) {
+        *self.refused.entry(refused.code.to_owned()).or_default() += 1;
+        let user = match &self.clients[slot].phase {
+            Phase::LoggingIn(login) | Phase::AwaitWelcome(login) => login_user(login),
+            _ => String::new(),
+        };
+        tracing::warn!(event = "client_refused", client_id = self.clients[slot].id, user = %user,
+            sqlstate = refused.code, "{}", refused.message);
+        self.close_client(slot, Some(refused));
+    }
+
+    /// Tells a client why there is no server for it.
+    pub(super) fn refuse_for(
+        &mut self,
+        slot: u32,
+        error: &OpenError,
+        failing: Option<&super::Failing>,
+    ) {
+        *self.refused.entry(error.code.clone()).or_default() += 1;
+        let detail = match (failing, &error.detail) {
+            (Some(failing), _) if failing.tries > 1 || !error.permanent => Some(format!(
+                "It has been failing for {:.0} s, since {}; {} tries.",
+                self.now.since(failing.began).as_secs_f64(),
+                super::timers::utc(failing.since),
+                failing.tries
+            )),
+            (_, detail) => detail.clone(),
+        };
+        let hint = error.hint.clone().unwrap_or_else(|| {
+            "Pondage keeps trying. See SHOW POOLS and its log. [P0411]".to_owned()
+        });
+        self.tell(slot, |out| {
+            reply::put_error(
+                out,
+                &reply::ErrorReply {
+                    severity: "FATAL",
+                    code: &error.code,
+                    message: &error.message,
+                    detail: detail.as_deref(),
+                    hint: Some(&hint),
+                },
+            );
+        });
+        self.close_client(slot, None);
+    }
+}
+
+fn login_user(login: &Login) -> String {
+    login.wish.user.clone()
+}
+
+/// The process id half of a client's cancel key: which worker, which slot. Never zero or negative.
+pub(super) fn key_number(worker: u8, slot: u32) -> u32 {
+    (u32::from(worker & 0x7f) << 24) | ((slot + 1) & 0x00ff_ffff)
+}
+
+/// The worker and the slot in a cancel key.
+pub(super) fn key_parts(number: u32) -> Option<(u8, u32)> {
+    let slot = (number & 0x00ff_ffff).checked_sub(1)?;
+    Some(((number >> 24) as u8, slot))
+}

@@ -1,0 +1,477 @@
+//! All of one worker's clients, servers and pools, without sockets and without a clock.
+//!
+//! How it is driven: [`Plane::begin_turn`] gives the time; whatever happened is told by
+//! [`Plane::control`], [`Plane::server_bytes`], [`Plane::server_closed`],
+//! [`Plane::client_connected`], [`Plane::client_bytes`] and [`Plane::client_closed`], servers
+//! before clients; [`Plane::end_turn`] does what that has made possible. Then the driver writes
+//! `out` of every connection in [`Plane::written_clients`] and [`Plane::written_servers`] and
+//! carries out the [`Effect`]s. The epoll driver and the simulator are the two drivers.
+
+mod commands;
+mod lending;
+mod login;
+mod replies;
+mod report;
+mod requests;
+mod timers;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use backend::moment::Moment;
+use backend::pool::{self, Budget};
+use backend::reply::Owner;
+use backend::server::Server;
+use backend::settings::{Interner, Settings};
+use backend::statement::{Numbers, Registry};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use wire::pg::auth::ScramVerifier;
+
+use crate::config::{Config, PoolConfig};
+use crate::control::messages::{OpenError, Opened, PoolName, Ref, Shutdown, ToControl, ToWorker};
+use crate::link::Ends;
+use crate::session::client::{Client, Hold, Phase, Rest, NONE};
+use crate::session::login::Login;
+use crate::worker::slots::Slots;
+use crate::worker::snapshot::Totals;
+use replies::Happened;
+
+/// Bytes that may wait for a client before its server is no longer read, and the other way round.
+pub const OUT_BYTES_HIGH: usize = 256 << 10;
+
+/// Messages up to this size are taken whole; longer ones are passed on in pieces.
+pub const WHOLE_BYTES_MAX: usize = 64 << 10;
+
+/// A named Parse has to be kept, so it has a ceiling, in bytes.
+pub const STATEMENT_BYTES_MAX: usize = 16 << 20;
+
+/// Write buffers kept for clients that have something to be written.
+const BUFFERS_MAX: usize = 256;
+const BUFFER_BYTES: usize = 4 << 10;
+
+/// What the workers of a process share. Locks are held for a look-up at log-in, never per query.
+#[derive(Debug, Default)]
+pub struct Common {
+    pools: Mutex<HashMap<PoolName, Arc<pool::Shared>>>,
+    /// Servers and clients of a database or a user, over all pools, by kind and name.
+    budgets: Mutex<HashMap<(Count, String), Arc<Budget>>>,
+    pub clients: Budget,
+    statements: Numbers,
+    ids: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Count {
+    DatabaseServers,
+    UserServers,
+    DatabaseClients,
+    UserClients,
+}
+
+impl Common {
+    fn pool(&self, name: &PoolName) -> Arc<pool::Shared> {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.entry(name.clone()).or_default().clone()
+    }
+
+    fn budget(&self, count: Count, name: &str) -> Arc<Budget> {
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        budgets.entry((count, name.to_owned())).or_default().clone()
+    }
+
+    fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+/// What the driver has to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// Close it once its bytes are written; then [`Plane::client_forgotten`].
+    CloseClient(u32),
+    /// Close it now; it is forgotten already.
+    CloseServer(u32),
+    /// Its `S` is to be written; then its socket goes to the control plane and it is forgotten.
+    StartTls(u32),
+    Control(ToControl),
+    Peer(u8, ToWorker),
+    /// Send this idle server, forgotten here, to another worker.
+    GiveServer { slot: u32, worker: u8, parts: Box<ServerParts> },
+}
+
+/// A server that changes workers, without its socket.
+#[derive(Debug)]
+pub struct ServerParts {
+    pub pool: PoolName,
+    pub conn: ServerConn,
+}
+
+/// What a server connection is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Idle,
+    /// A client has it.
+    Lent,
+    /// Its client has gone: it is drained, rolled back, reset, or waits for a cancel to be over.
+    Cleaning,
+}
+
+#[derive(Debug)]
+pub struct ServerConn {
+    pub server: Server,
+    pub generation: u32,
+    pub id: u64,
+    pub pool: u32,
+    pub place: Place,
+    pub client: u32,
+    pub ends: Ends,
+    pub tls: Arc<str>,
+    pub pid: u32,
+    pub key: Arc<[u8]>,
+    /// Cancel requests under way: until they are over nobody else may get this server.
+    pub cancels: u32,
+    /// The check before lending is under way.
+    pub tested: bool,
+    /// The client's settings are being applied.
+    pub applying: bool,
+    pub close_needed: bool,
+    pub reset_wanted: bool,
+    pub replication: bool,
+    /// RECONNECTs of the pool that had happened when it was opened.
+    pub epoch: u32,
+    pub opened_at: SystemTime,
+    pub queued_out: bool,
+}
+
+/// One (database, user) on this worker.
+#[derive(Debug)]
+pub struct PoolState {
+    pub name: PoolName,
+    pub config: Arc<PoolConfig>,
+    pub pool: pool::Pool<u32, u32>,
+    pub limits: pool::Limits,
+    /// All of its servers on this worker.
+    pub servers: Vec<u32>,
+    /// What its servers report when they have logged in.
+    pub welcome: Option<Arc<Settings>>,
+    /// Clients that are logged in but could not be greeted yet.
+    pub greeting: Vec<u32>,
+    pub clients: u32,
+    pub client_budgets: Vec<(Arc<Budget>, Option<u32>, &'static str)>,
+    pub paused: bool,
+    pub disabled: bool,
+    pub epoch: u32,
+    pub totals: Totals,
+    pub failing: Option<Failing>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Failing {
+    pub since: SystemTime,
+    pub began: Moment,
+    pub tries: u32,
+    pub error: OpenError,
+}
+
+/// Where a connection attempt belongs.
+#[derive(Debug)]
+enum Ticket {
+    Pooled { pool: u32 },
+    Replication { client: u32, generation: u32 },
+}
+
+pub struct Plane {
+    pub worker: u8,
+    pub config: Arc<Config>,
+    common: Arc<Common>,
+    now: Moment,
+    /// The wall clock when the monotonic one was zero.
+    epoch: SystemTime,
+    tls_ready: bool,
+    pub clients: Slots<Client>,
+    pub servers: Slots<ServerConn>,
+    pools: Vec<PoolState>,
+    pool_by_name: HashMap<PoolName, u32>,
+    tickets: HashMap<u64, Ticket>,
+    next_ticket: u64,
+    settings: Interner,
+    statements: Registry,
+    no_settings: Arc<Settings>,
+    verifiers: HashMap<String, (String, ScramVerifier)>,
+    random: StdRng,
+    mock_key: [u8; 32],
+    next_stamp: u64,
+    events: Vec<(Owner, Happened)>,
+    buffers: Vec<Vec<u8>>,
+    pub effects: Vec<Effect>,
+    /// Connections with bytes to write.
+    pub written_clients: Vec<u32>,
+    pub written_servers: Vec<u32>,
+    /// Clients whose input can be taken on.
+    resumable: Vec<u32>,
+    waits: Vec<commands::Wait>,
+    pub shutdown: Option<Shutdown>,
+    next_tick: Moment,
+    ticks: u64,
+    pub turns: u64,
+    logging_in: u32,
+    refused: HashMap<String, u64>,
+}
+
+/// What a plane needs from the process.
+#[derive(Debug)]
+pub struct Setting {
+    pub worker: u8,
+    pub config: Arc<Config>,
+    pub common: Arc<Common>,
+    pub seed: [u8; 32],
+    pub epoch: SystemTime,
+    /// A certificate is loaded: TLS can be offered.
+    pub tls_ready: bool,
+}
+
+impl Plane {
+    pub fn new(setting: Setting) -> Plane {
+        let mut random = StdRng::from_seed(setting.seed);
+        let mut settings = Interner::default();
+        Plane {
+            worker: setting.worker,
+            config: setting.config,
+            now: Moment(0),
+            epoch: setting.epoch,
+            tls_ready: setting.tls_ready,
+            clients: Slots::default(),
+            servers: Slots::default(),
+            pools: Vec::new(),
+            pool_by_name: HashMap::new(),
+            tickets: HashMap::new(),
+            next_ticket: 0,
+            no_settings: settings.intern(Settings::default()),
+            settings,
+            statements: Registry::new(setting.common.statements.clone()),
+            common: setting.common,
+            verifiers: HashMap::new(),
+            mock_key: random.random(),
+            random,
+            next_stamp: 0,
+            events: Vec::new(),
+            buffers: Vec::new(),
+            effects: Vec::new(),
+            written_clients: Vec::new(),
+            written_servers: Vec::new(),
+            resumable: Vec::new(),
+            waits: Vec::new(),
+            shutdown: None,
+            next_tick: Moment(0),
+            ticks: 0,
+            turns: 0,
+            logging_in: 0,
+            refused: HashMap::new(),
+        }
+    }
+
+    pub fn begin_turn(&mut self, now: Moment) {
+        self.now = now;
+        self.turns += 1;
+    }
+
+    /// Goes on with clients that wait no more, and fires what is due.
+    pub fn end_turn(&mut self) {
+        if self.now >= self.next_tick {
+            self.next_tick = self.now.after(timers::TICK);
+            self.tick();
+        }
+        // A client that is resumed may free a server for the next one; each is resumed at most
+        // once a turn and client, so that a long pipeline does not keep the turn from ending.
+        for _ in 0..self.resumable.len() {
+            let resumable = std::mem::take(&mut self.resumable);
+            if resumable.is_empty() {
+                break;
+            }
+            for slot in resumable {
+                self.resume(slot);
+            }
+        }
+        self.check_waits();
+        self.clients.end_turn();
+        self.servers.end_turn();
+    }
+
+    /// Something is left to do that no event will announce.
+    pub fn has_more(&self) -> bool {
+        !self.resumable.is_empty()
+    }
+
+    /// A client's socket was accepted, or its TLS handshake is done.
+    pub fn client_connected(&mut self, ends: Ends, tls: Option<Arc<str>>, began: Moment) -> u32 {
+        let (id, secret) = (self.common.next_id(), self.random.random());
+        let (settings, now) = (self.no_settings.clone(), self.now);
+        self.logging_in += 1;
+        self.clients.insert(|_, generation| Client {
+            generation,
+            id,
+            ends,
+            tls,
+            secret,
+            phase: Phase::LoggingIn(Box::new(Login::new())),
+            hold: Hold::No,
+            pool: NONE,
+            server: NONE,
+            input: Vec::new(),
+            out: Vec::new(),
+            rest: 0,
+            rest_goes: Rest::Dropped,
+            settings,
+            names: None,
+            unnamed: None,
+            dropping: None,
+            batch_open: false,
+            copies_in: false,
+            copy_ended: false,
+            skips: false,
+            counted: false,
+            duplicate: None,
+            close_needed: false,
+            queued_out: false,
+            queued_resume: false,
+            connected: began,
+            asked: now,
+            began: now,
+            active: now,
+        })
+    }
+
+    /// Bytes that were read from a client, cut anywhere.
+    pub fn client_bytes(&mut self, slot: u32, bytes: &[u8]) {
+        let now = self.now;
+        let Some(client) = self.clients.get_mut(slot) else { return };
+        client.active = now;
+        let pool = client.pool;
+        if client.input.is_empty() {
+            let taken = self.take_input(slot, bytes);
+            if let Some(client) = self.clients.get_mut(slot) {
+                client.input.extend_from_slice(&bytes[taken..]);
+            }
+        } else {
+            client.input.extend_from_slice(bytes);
+            self.resume(slot);
+        }
+        if let Some(pool) = self.pools.get_mut(pool as usize) {
+            pool.totals.received += bytes.len() as u64;
+        }
+    }
+
+    /// Takes on with what a client has sent before.
+    fn resume(&mut self, slot: u32) {
+        let Some(client) = self.clients.get_mut(slot) else { return };
+        client.queued_resume = false;
+        if client.input.is_empty() {
+            return;
+        }
+        let mut input = std::mem::take(&mut client.input);
+        let taken = self.take_input(slot, &input);
+        if let Some(client) = self.clients.get_mut(slot) {
+            if taken == input.len() {
+                input = Vec::new();
+            } else if taken > 0 {
+                input.drain(..taken);
+            }
+            client.input = input;
+        }
+    }
+
+    fn resume_later(&mut self, slot: u32) {
+        if let Some(client) = self.clients.get_mut(slot) {
+            if !std::mem::replace(&mut client.queued_resume, true) {
+                self.resumable.push(slot);
+            }
+        }
+    }
+
+    /// Whether the driver may read more from this client now.
+    pub fn client_may_read(&self, slot: u32) -> bool {
+        self.clients.get(slot).is_some_and(|client| client.hold == Hold::No)
+    }
+
+    /// Whether the driver may read more from this server now: not while its client is slow.
+    pub fn server_may_read(&self, slot: u32) -> bool {
+        let Some(conn) = self.servers.get(slot) else { return false };
+        match self.clients.get(conn.client) {
+            Some(client) => client.out.len() < OUT_BYTES_HIGH,
+            None => true,
+        }
+    }
+
+    /// A client's socket is at its end or broken.
+    pub fn client_closed(&mut self, slot: u32) {
+        if self.clients.get(slot).is_some() {
+            self.release_client(slot);
+            self.clients[slot].out = Vec::new();
+            self.effects.push(Effect::CloseClient(slot));
+        }
+    }
+
+    /// The driver has closed it.
+    pub fn client_forgotten(&mut self, slot: u32) {
+        if let Some(client) = self.clients.remove(slot) {
+            self.keep_buffer(client.out);
+        }
+    }
+
+    /// Everything in a client's `out` was written.
+    pub fn client_flushed(&mut self, slot: u32) {
+        let Some(client) = self.clients.get_mut(slot) else { return };
+        client.queued_out = false;
+        let out = std::mem::take(&mut client.out);
+        self.keep_buffer(out);
+    }
+
+    /// Everything in a server's `out` was written.
+    pub fn server_flushed(&mut self, slot: u32) {
+        let Some(conn) = self.servers.get_mut(slot) else { return };
+        conn.queued_out = false;
+        conn.server.out.clear();
+        conn.server.out.shrink_to(WHOLE_BYTES_MAX);
+        let client = conn.client;
+        if let Some(client) = self.clients.get_mut(client) {
+            if client.hold == Hold::ServerFull {
+                client.hold = Hold::No;
+                self.resume_later(self.servers[slot].client);
+            }
+        }
+    }
+
+    fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
+        if self.buffers.len() < BUFFERS_MAX
+            && (BUFFER_BYTES..=WHOLE_BYTES_MAX * 2).contains(&buffer.capacity())
+        {
+            buffer.clear();
+            self.buffers.push(buffer);
+        }
+    }
+
+    /// Appends to what a client will be sent.
+    fn tell(&mut self, slot: u32, write: impl FnOnce(&mut Vec<u8>)) {
+        let Some(client) = self.clients.get_mut(slot) else { return };
+        replies::ensure_buffer(client, &mut self.buffers);
+        write(&mut client.out);
+        replies::queue_out(client, slot, &mut self.written_clients);
+    }
+
+    fn reference(&self, slot: u32) -> Ref {
+        let generation = self.clients[slot].generation;
+        Ref { worker: self.worker, slot, generation }
+    }
+
+    fn wall(&self, moment: Moment) -> SystemTime {
+        self.epoch + std::time::Duration::from_micros(moment.0)
+    }
+
+    /// A connection that a ticket asked for is there.
+    pub fn server_opened(&mut self, ticket: u64, opened: &Opened) -> Option<u32> {
+        self.opened(ticket, opened)
+    }
+}

@@ -1,0 +1,279 @@
+//! From servers to clients.
+
+use backend::reply::{Event, Owner, Replies};
+use wire::pg::backend::{ErrorReply, TxStatus};
+use wire::pg::{backend as reply, sqlstate};
+
+use super::{Place, Plane, BUFFER_BYTES};
+use crate::config::PoolMode;
+use crate::session::client::{Client, Hold, NONE};
+use crate::session::login::Refused;
+use crate::worker::slots::Slots;
+
+/// An [`Event`] kept until the server that told it is no longer borrowed.
+#[derive(Debug)]
+pub(super) enum Happened {
+    Ready(TxStatus),
+    LeftOpen,
+    Settled(bool),
+    CopyIn,
+    CopyOver,
+    Setting(String, String),
+    Dropped { all: bool, discard: bool },
+    Error,
+    SetupDone,
+    SetupFailed(Vec<u8>),
+}
+
+/// Puts replies where their owners' bytes wait.
+pub(super) struct Sink<'a> {
+    pub clients: &'a mut Slots<Client>,
+    pub buffers: &'a mut Vec<Vec<u8>>,
+    pub written: &'a mut Vec<u32>,
+    pub events: &'a mut Vec<(Owner, Happened)>,
+    pub sent: u64,
+}
+
+impl Replies for Sink<'_> {
+    fn bytes(&mut self, owner: Owner, bytes: &[u8]) {
+        if let Some(client) = self.clients.get_mut(owner.0) {
+            ensure_buffer(client, self.buffers);
+            client.out.extend_from_slice(bytes);
+            queue_out(client, owner.0, self.written);
+            self.sent += bytes.len() as u64;
+        }
+    }
+
+    fn event(&mut self, owner: Owner, event: Event<'_>) {
+        let happened = match event {
+            Event::Ready(status) => Happened::Ready(status),
+            Event::LeftOpen => Happened::LeftOpen,
+            Event::Settled { done } => Happened::Settled(done),
+            Event::CopyIn => Happened::CopyIn,
+            Event::CopyOver => Happened::CopyOver,
+            Event::Setting { name, value } => Happened::Setting(name.to_owned(), value.to_owned()),
+            Event::Dropped(tag) => Happened::Dropped {
+                all: tag != b"DEALLOCATE",
+                discard: tag == b"DISCARD ALL",
+            },
+            Event::Error => Happened::Error,
+            Event::SetupDone => Happened::SetupDone,
+            Event::SetupFailed(error) => Happened::SetupFailed(error.to_vec()),
+        };
+        self.events.push((owner, happened));
+    }
+}
+
+pub(super) fn ensure_buffer(client: &mut Client, buffers: &mut Vec<Vec<u8>>) {
+    if client.out.capacity() == 0 {
+        client.out = buffers.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES));
+    }
+}
+
+pub(super) fn queue_out(client: &mut Client, slot: u32, written: &mut Vec<u32>) {
+    if !std::mem::replace(&mut client.queued_out, true) {
+        written.push(slot);
+    }
+}
+
+impl Plane {
+    /// Bytes that were read from a server, cut anywhere.
+    pub fn server_bytes(&mut self, slot: u32, bytes: &[u8]) {
+        let Some(conn) = self.servers.get_mut(slot) else { return };
+        let mut sink = Sink {
+            clients: &mut self.clients,
+            buffers: &mut self.buffers,
+            written: &mut self.written_clients,
+            events: &mut self.events,
+            sent: 0,
+        };
+        let received = conn.server.receive(bytes, &mut sink);
+        let sent = sink.sent;
+        self.pools[conn.pool as usize].totals.sent += sent;
+        if conn.server.has_reported() {
+            let reported = conn.server.take_reported();
+            let pairs = reported.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            conn.server.settings = self.settings.intern(conn.server.settings.overlaid(pairs));
+        }
+        self.happen(slot);
+        if let Err(lost) = received {
+            tracing::error!(event = "server_protocol", server = slot, "server lost: {lost}");
+            self.server_lost(slot, &format!("the server broke the protocol: {lost}"));
+            return;
+        }
+        self.settle_server(slot);
+    }
+
+    /// Deals with what a server's replies have told.
+    pub(super) fn happen(&mut self, server: u32) {
+        if self.events.is_empty() {
+            return;
+        }
+        let mut events = std::mem::take(&mut self.events);
+        for (owner, happened) in events.drain(..) {
+            if self.clients.get(owner.0).is_some() {
+                self.happened(owner.0, server, happened);
+            }
+        }
+        events.append(&mut self.events);
+        self.events = events;
+    }
+
+    fn happened(&mut self, slot: u32, server: u32, happened: Happened) {
+        let now = self.now;
+        let client = &mut self.clients[slot];
+        match happened {
+            Happened::Ready(status) => self.answered(slot, status),
+            Happened::LeftOpen => self.left_open(slot, server),
+            Happened::Settled(done) => client.names().settled(done),
+            Happened::CopyIn => client.copies_in = true,
+            Happened::CopyOver => client.copies_in = false,
+            Happened::Setting(name, value) => {
+                let settings = client.settings.overlaid([(name.as_str(), value.as_str())]);
+                client.settings = self.settings.intern(settings);
+            }
+            Happened::Dropped { all, discard } => self.dropped(slot, server, all, discard),
+            Happened::Error => {
+                self.pools[client.pool as usize].totals.errors += 1;
+                client.copies_in = false;
+                if let Some(conn) = self.servers.get_mut(server) {
+                    conn.server.unnamed = backend::server::Unnamed::Stale;
+                }
+            }
+            Happened::SetupDone => {
+                client.asked = now;
+                client.hold = Hold::No;
+                self.set_up(slot, server);
+                self.resume_later(slot);
+            }
+            Happened::SetupFailed(error) => self.set_up_failed(slot, &error),
+        }
+    }
+
+    /// A Sync, Query or FunctionCall of the client's is answered.
+    fn answered(&mut self, slot: u32, status: TxStatus) {
+        let now = self.now;
+        let client = &mut self.clients[slot];
+        let totals = &mut self.pools[client.pool as usize].totals;
+        let took = now.since(client.asked).as_micros() as u64;
+        totals.query_count += 1;
+        totals.query_time_us += took;
+        totals.query_time.record(took);
+        if status == TxStatus::Idle {
+            totals.xact_count += 1;
+            totals.xact_time_us += now.since(client.began).as_micros() as u64;
+            client.began = now;
+        }
+        client.asked = now;
+        client.active = now;
+        client.copies_in = false;
+        client.dropping = None;
+        if let Some(names) = &mut client.names {
+            names.answered();
+        }
+        if client.hold == Hold::Uncertain {
+            client.hold = Hold::No;
+            self.resume_later(slot);
+        }
+    }
+
+    /// Statement mode: a transaction was left open, by a BEGIN that the first look did not find.
+    fn left_open(&mut self, slot: u32, server: u32) {
+        self.rollback(server);
+        self.tell(slot, |out| {
+            reply::put_error(
+                out,
+                &ErrorReply {
+                    severity: "ERROR",
+                    code: sqlstate::FEATURE_NOT_SUPPORTED,
+                    message: "transaction blocks are not allowed in statement pooling mode",
+                    detail: Some("The transaction was rolled back."),
+                    hint: Some("Set mode = \"transaction\" for this database or user. [P0421]"),
+                },
+            );
+            reply::put_ready(out, TxStatus::Idle);
+        });
+        self.answered(slot, TxStatus::Idle);
+    }
+
+    fn dropped(&mut self, slot: u32, server: u32, all: bool, discard: bool) {
+        let client = &mut self.clients[slot];
+        if all {
+            if let Some(names) = &mut client.names {
+                names.clear();
+            }
+        } else if let Some(name) = client.dropping.as_mut().and_then(|names| names.pop_front()) {
+            if let Some(names) = &mut client.names {
+                if let (Some(conn), Some(known)) = (self.servers.get_mut(server), names.get(&name)) {
+                    conn.server.prepared.forget(known.id);
+                }
+                names.forget(&name);
+            }
+        }
+        if discard {
+            client.unnamed = None;
+            let Some(conn) = self.servers.get_mut(server) else { return };
+            conn.server.settings = self.settings.intern(conn.server.settings.overlaid([]));
+            client.settings = conn.server.settings.clone();
+        }
+    }
+
+    /// After replies: is the server free, or does it need something?
+    pub(super) fn settle_server(&mut self, slot: u32) {
+        let Some(conn) = self.servers.get(slot) else { return };
+        match conn.place {
+            Place::Idle => {
+                if conn.server.is_dying() {
+                    self.close_server(slot);
+                }
+            }
+            Place::Cleaning => self.clean(slot),
+            Place::Lent => {
+                if conn.server.status() != TxStatus::Idle || !conn.server.is_quiet() {
+                    return;
+                }
+                let Some(client) = self.clients.get(conn.client) else { return };
+                let mode = self.pools[conn.pool as usize].config.mode;
+                let done = !client.batch_open
+                    && client.rest == 0
+                    && client.hold != Hold::SetUp
+                    && !conn.server.copies_in();
+                if done && mode != PoolMode::Session && !conn.replication {
+                    self.release(slot);
+                }
+            }
+        }
+    }
+
+    /// A server's socket is at its end or broken.
+    pub fn server_closed(&mut self, slot: u32, why: &str) {
+        self.server_lost(slot, why);
+    }
+
+    /// The connection is gone, or can no longer be trusted. Whoever had it is told once and
+    /// closed, unless nothing of his had been sent.
+    pub(super) fn server_lost(&mut self, slot: u32, why: &str) {
+        let Some(conn) = self.servers.get(slot) else { return };
+        let (holder, said_so) = (conn.client, conn.server.is_dying());
+        if holder != NONE && self.clients[holder].hold == Hold::SetUp {
+            self.lost_in_set_up(slot, holder);
+            return;
+        }
+        let place = self.pools[conn.pool as usize].config.upstream.place();
+        self.close_server(slot);
+        if holder == NONE {
+            return;
+        }
+        if said_so {
+            self.close_client(holder, None);
+            return;
+        }
+        let refused = Refused::new(
+            sqlstate::CONNECTION_FAILURE,
+            format!("server connection to {place} was lost: {why}"),
+        )
+        .detail("What was in flight may or may not have been done.")
+        .hint("Connect again. [P0431]");
+        self.close_client(holder, Some(&refused));
+    }
+}

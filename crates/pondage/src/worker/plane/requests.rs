@@ -1,0 +1,685 @@
+//! From clients to servers.
+//!
+//! A message is taken when all of it that has to be looked at is there. Short messages are looked
+//! at whole; of a long one (a Query, Bind, FunctionCall or CopyData of more than
+//! [`WHOLE_BYTES_MAX`]) the head is, and the rest is passed on as it comes.
+
+use std::sync::Arc;
+
+use backend::reply::{Fate, Kind, Made, Owner, Request};
+use backend::server::Unnamed as OnServer;
+use backend::statement::{Statement, PREFIX};
+use sql::{leading, Dropped, Leading};
+use wire::pg::backend::{ErrorReply, TxStatus};
+use wire::pg::frame::{self, Header, HEADER_BYTES};
+use wire::pg::frontend::{self, tag, Target};
+use wire::pg::{backend as reply, sqlstate};
+
+use super::{Effect, Plane, OUT_BYTES_HIGH, STATEMENT_BYTES_MAX, WHOLE_BYTES_MAX};
+use crate::config::PoolMode;
+use crate::control::messages::ToControl;
+use crate::session::client::{Hold, Phase, Rest, Unnamed, NONE};
+use crate::session::login::Refused;
+
+/// The head of a long message: a statement name and a portal name have to be within it.
+const HEAD_BYTES: usize = 4 << 10;
+
+/// A message for the console may have this many bytes.
+const CONSOLE_BYTES_MAX: usize = 64 << 10;
+
+/// What became of a message.
+enum Taken {
+    /// So many bytes were taken.
+    Bytes(usize),
+    /// More of it has to be there first.
+    More,
+    /// It has to wait; `hold` says for what.
+    Held,
+    /// The client is gone or leaving.
+    Gone,
+}
+
+impl Plane {
+    /// Takes messages as far as they are complete and may be taken; says how many bytes that was.
+    pub(super) fn take_input(&mut self, slot: u32, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while at < bytes.len() {
+            let Some(client) = self.clients.get(slot) else { return bytes.len() };
+            if client.hold != Hold::No {
+                break;
+            }
+            let taken = match &client.phase {
+                Phase::Leaving => Taken::Gone,
+                Phase::AwaitWelcome(_) => Taken::Held,
+                Phase::LoggingIn(_) => match self.login_input(slot, &bytes[at..]) {
+                    0 => Taken::More,
+                    taken => Taken::Bytes(taken),
+                },
+                Phase::Pooled if client.rest > 0 => self.pass_rest(slot, &bytes[at..]),
+                Phase::Pooled | Phase::Console(_) => self.next_message(slot, &bytes[at..]),
+            };
+            if !self.events.is_empty() {
+                let server = self.clients.get(slot).map_or(NONE, |client| client.server);
+                self.happen(server);
+            }
+            match taken {
+                Taken::Bytes(taken) => at += taken,
+                Taken::More | Taken::Held => break,
+                Taken::Gone => return bytes.len(),
+            }
+        }
+        at
+    }
+
+    fn pass_rest(&mut self, slot: u32, bytes: &[u8]) -> Taken {
+        let client = &mut self.clients[slot];
+        let take = bytes.len().min(client.rest as usize);
+        let (server, goes) = (client.server, client.rest_goes);
+        if goes == Rest::ToServer {
+            if self.is_full(slot, server) {
+                return Taken::Held;
+            }
+            self.send_bytes(server, &bytes[..take]);
+        }
+        self.clients[slot].rest -= take as u32;
+        Taken::Bytes(take)
+    }
+
+    /// Whether the server takes bytes too slowly; then the client is held until it has caught up.
+    fn is_full(&mut self, slot: u32, server: u32) -> bool {
+        let full = self.servers.get(server).is_some_and(|conn| conn.server.out.len() >= OUT_BYTES_HIGH);
+        if full {
+            self.clients[slot].hold = Hold::ServerFull;
+        }
+        full
+    }
+
+    fn next_message(&mut self, slot: u32, bytes: &[u8]) -> Taken {
+        let header = match frame::header(bytes) {
+            Ok(Some(header)) => header,
+            Ok(None) => return Taken::More,
+            Err(error) => return self.malformed(slot, &format!("invalid message: {error}")),
+        };
+        if header.tag == tag::TERMINATE {
+            self.close_client(slot, None);
+            return Taken::Gone;
+        }
+        if let Phase::Console(who) = &self.clients[slot].phase {
+            let who = who.clone();
+            if header.total > CONSOLE_BYTES_MAX {
+                return self.malformed(slot, "message is too long for the console");
+            }
+            if bytes.len() < header.total {
+                return Taken::More;
+            }
+            let (client, message) = (self.reference(slot), bytes[..header.total].to_vec());
+            self.effects.push(Effect::Control(ToControl::Console { client, who, message }));
+            return Taken::Bytes(header.total);
+        }
+        if let Some(missing) = self.wanted_bytes(slot, header) {
+            if bytes.len() < missing {
+                return Taken::More;
+            }
+        } else {
+            return Taken::Gone;
+        }
+        let server = self.clients[slot].server;
+        if server != NONE && self.is_full(slot, server) {
+            return Taken::Held;
+        }
+        if self.clients[slot].skips && header.tag != tag::SYNC {
+            return self.drop_message(slot, header, bytes);
+        }
+        self.request(slot, header, bytes)
+    }
+
+    /// So many bytes of a message have to be there. None: it is refused.
+    fn wanted_bytes(&mut self, slot: u32, header: Header) -> Option<usize> {
+        let streamed = matches!(
+            header.tag,
+            tag::QUERY | tag::BIND | tag::FUNCTION_CALL | tag::COPY_DATA | tag::COPY_FAIL
+        );
+        if header.total <= WHOLE_BYTES_MAX {
+            return Some(if header.tag == tag::COPY_DATA { HEADER_BYTES } else { header.total });
+        }
+        if streamed {
+            return Some(HEAD_BYTES);
+        }
+        if header.tag == tag::PARSE && header.total <= STATEMENT_BYTES_MAX {
+            return Some(header.total);
+        }
+        let refused = Refused::new(
+            sqlstate::PROGRAM_LIMIT_EXCEEDED,
+            format!("message '{}' of {} bytes is too long", header.tag.escape_ascii(), header.total),
+        )
+        .detail(format!(
+            "A Parse may have {STATEMENT_BYTES_MAX} bytes, another message that is not streamed {WHOLE_BYTES_MAX}."
+        ))
+        .hint("Send a long text as a simple query or its data as parameters. [P0423]");
+        self.close_client(slot, Some(&refused));
+        None
+    }
+
+    fn malformed(&mut self, slot: u32, message: &str) -> Taken {
+        self.close_client(slot, Some(&Refused::new(sqlstate::PROTOCOL_VIOLATION, message)));
+        Taken::Gone
+    }
+
+    fn drop_message(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Taken {
+        let have = bytes.len().min(header.total);
+        let client = &mut self.clients[slot];
+        client.rest = (header.total - have) as u32;
+        client.rest_goes = Rest::Dropped;
+        Taken::Bytes(have)
+    }
+
+    /// Passes on as much of a message as is there, the rest when it comes.
+    fn forward(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Taken {
+        let have = bytes.len().min(header.total);
+        let client = &mut self.clients[slot];
+        client.rest = (header.total - have) as u32;
+        client.rest_goes = Rest::ToServer;
+        let server = client.server;
+        self.send_bytes(server, &bytes[..have]);
+        Taken::Bytes(have)
+    }
+
+    fn request(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Taken {
+        let have = bytes.len().min(header.total);
+        let body = &bytes[HEADER_BYTES..have];
+        match header.tag {
+            tag::QUERY => self.query(slot, header, bytes, body),
+            tag::PARSE => self.parse(slot, header, bytes, body),
+            tag::BIND => self.bind(slot, header, body),
+            tag::DESCRIBE => self.describe(slot, header, bytes, body),
+            tag::CLOSE => self.close(slot, header, bytes, body),
+            tag::EXECUTE => {
+                if !self.ensure_server(slot) {
+                    return Taken::Held;
+                }
+                self.clients[slot].copy_ended = false;
+                self.extended(slot, Kind::Execute, header, bytes)
+            }
+            tag::SYNC => self.sync(slot, header, bytes),
+            tag::FLUSH => {
+                if self.clients[slot].has_server() {
+                    return self.forward(slot, header, bytes);
+                }
+                Taken::Bytes(have)
+            }
+            tag::FUNCTION_CALL => {
+                if !self.ensure_server(slot) {
+                    return Taken::Held;
+                }
+                self.push(slot, Request::forward(Owner(slot), Kind::Function));
+                self.forward(slot, header, bytes)
+            }
+            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL => self.copy(slot, header, bytes),
+            other => {
+                self.malformed(slot, &format!("invalid frontend message type {other}"))
+            }
+        }
+    }
+
+    fn push(&mut self, slot: u32, request: Request) {
+        let server = self.clients[slot].server;
+        self.send(server, request, |_| {});
+    }
+
+    /// A request of the extended protocol that goes as it is.
+    fn extended(&mut self, slot: u32, kind: Kind, header: Header, bytes: &[u8]) -> Taken {
+        self.clients[slot].batch_open = true;
+        self.push(slot, Request::forward(Owner(slot), kind));
+        self.forward(slot, header, bytes)
+    }
+
+    /// Whether statement names are followed, or the server is the client's own for the session.
+    fn follows(&self, slot: u32) -> bool {
+        let config = &self.pools[self.clients[slot].pool as usize].config;
+        let replication = self.servers.get(self.clients[slot].server).is_some_and(|conn| conn.replication);
+        config.mode != PoolMode::Session && config.max_prepared_statements > 0 && !replication
+    }
+
+    fn mode(&self, slot: u32) -> PoolMode {
+        self.pools[self.clients[slot].pool as usize].config.mode
+    }
+
+    /// The transaction status, when nothing of the client's is in flight.
+    fn quiet_status(&self, slot: u32) -> Option<TxStatus> {
+        let client = &self.clients[slot];
+        match self.servers.get(client.server) {
+            None => Some(TxStatus::Idle),
+            Some(conn) if conn.server.is_quiet() && !client.batch_open => Some(conn.server.status()),
+            Some(_) => None,
+        }
+    }
+
+    fn query(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
+        let text = body.strip_suffix(b"\0").unwrap_or(body);
+        match leading(text) {
+            Leading::Other => {}
+            Leading::Begin => {
+                if self.mode(slot) == PoolMode::Statement && self.quiet_status(slot).is_some() {
+                    self.tell(slot, |out| {
+                        reply::put_error(
+                            out,
+                            &ErrorReply {
+                                severity: "ERROR",
+                                code: sqlstate::FEATURE_NOT_SUPPORTED,
+                                message: "transaction blocks are not allowed in statement pooling mode",
+                                detail: None,
+                                hint: Some("Set mode = \"transaction\" for this database or user. [P0421]"),
+                            },
+                        );
+                        reply::put_ready(out, TxStatus::Idle);
+                    });
+                    return self.drop_message(slot, header, bytes);
+                }
+            }
+            Leading::Deallocate(dropped) if header.total <= bytes.len() => {
+                if self.deallocate(slot, &dropped) {
+                    return Taken::Bytes(header.total);
+                }
+            }
+            Leading::Deallocate(_) => {}
+        }
+        if !self.ensure_server(slot) {
+            return Taken::Held;
+        }
+        let now = self.now;
+        let client = &mut self.clients[slot];
+        client.unnamed = None;
+        client.copy_ended = false;
+        client.active = now;
+        if let Some(names) = &mut client.names {
+            names.next_batch();
+        }
+        let server = client.server;
+        self.servers[server].server.unnamed = OnServer::Nothing;
+        self.push(slot, Request::forward(Owner(slot), Kind::Query));
+        self.forward(slot, header, bytes)
+    }
+
+    /// DEALLOCATE of a name that was prepared by the protocol: on the servers it has another name
+    /// and others use it, so it is only forgotten here. In a failed transaction it goes to the
+    /// server, which refuses it.
+    fn deallocate(&mut self, slot: u32, dropped: &Dropped<'_>) -> bool {
+        if !self.follows(slot) || *dropped == Dropped::All {
+            return false;
+        }
+        let status = match self.quiet_status(slot) {
+            Some(status) if status != TxStatus::Failed => status,
+            _ => return false,
+        };
+        let Some(names) = &mut self.clients[slot].names else { return false };
+        let Some(name) = names.find(|name| dropped.names(name)) else { return false };
+        names.forget(&name);
+        self.tell(slot, |out| {
+            reply::put_command_complete(out, "DEALLOCATE");
+            reply::put_ready(out, status);
+        });
+        true
+    }
+
+    fn parse(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
+        let parse = match frontend::parse(body) {
+            Ok(parse) => parse,
+            Err(error) => return self.malformed(slot, &format!("invalid Parse message: {error}")),
+        };
+        let follows = self.follows(slot);
+        if follows && !parse.name.is_empty() {
+            if self.clients[slot].names().is_uncertain(parse.name) {
+                self.clients[slot].hold = Hold::Uncertain;
+                return Taken::Held;
+            }
+            if !self.ensure_server(slot) {
+                return Taken::Held;
+            }
+            self.count(slot, |totals| totals.client_parse_count += 1);
+            self.clients[slot].batch_open = true;
+            if self.clients[slot].names().get(parse.name).is_some() {
+                self.parse_duplicate(slot, &parse);
+                return Taken::Bytes(header.total);
+            }
+            let statement = self.statements.intern(parse.query, parse.types);
+            self.parse_named(slot, parse.name, statement);
+            return Taken::Bytes(header.total);
+        }
+        if !self.ensure_server(slot) {
+            return Taken::Held;
+        }
+        self.count(slot, |totals| totals.client_parse_count += 1);
+        if !follows {
+            return self.extended(slot, Kind::Parse, header, bytes);
+        }
+        self.next_stamp += 1;
+        let stamp = self.next_stamp;
+        let client = &mut self.clients[slot];
+        client.unnamed = (header.total <= WHOLE_BYTES_MAX).then(|| {
+            Box::new(Unnamed { stamp, query: parse.query.into(), types: parse.types.into() })
+        });
+        let server = client.server;
+        self.servers[server].server.unnamed = OnServer::Of(stamp);
+        if let Leading::Deallocate(dropped) = leading(parse.query) {
+            if self.parse_deallocate(slot, &dropped) {
+                return Taken::Bytes(header.total);
+            }
+        }
+        self.extended(slot, Kind::Parse, header, bytes)
+    }
+
+    fn parse_named(&mut self, slot: u32, name: &[u8], statement: Arc<Statement>) {
+        let server = self.clients[slot].server;
+        let id = statement.id;
+        let batch = self.servers[server].server.batch();
+        let known = self.servers[server].server.prepared.usable(id, batch);
+        let fate = if known { Fate::Made(Made::ParseComplete) } else { Fate::Forward };
+        if !known {
+            self.make_room(slot);
+        }
+        self.clients[slot].names().prepare(name, statement.clone());
+        let request =
+            Request { owner: Owner(slot), kind: Kind::Parse, fate, told: true, statement: id };
+        if known {
+            self.send(server, request, |_| {});
+            return;
+        }
+        self.count(slot, |totals| totals.server_parse_count += 1);
+        self.send(server, request, |out| {
+            frontend::put_parse(out, statement.name().as_bytes(), &statement.query, &statement.types);
+        });
+    }
+
+    /// The client has this name already. PostgreSQL shall say so, with its own words and with all
+    /// that follows from an error: so the name is made on the server, parsed again, and closed
+    /// after the Sync.
+    fn parse_duplicate(&mut self, slot: u32, parse: &frontend::Parse<'_>) {
+        let server = self.clients[slot].server;
+        let own = own_name(parse.name);
+        let hidden = Request::with_fate(Owner(slot), Kind::Parse, Fate::HideSuccess);
+        let write = |out: &mut Vec<u8>| frontend::put_parse(out, &own, parse.query, parse.types);
+        self.send(server, hidden, write);
+        self.send(server, Request::forward(Owner(slot), Kind::Parse), write);
+        self.clients[slot].duplicate = Some(own.into());
+    }
+
+    /// A Parse of `DEALLOCATE name`: it gets the name that the statement has on this server.
+    fn parse_deallocate(&mut self, slot: u32, dropped: &Dropped<'_>) -> bool {
+        if *dropped == Dropped::All {
+            return false;
+        }
+        let Some(names) = &self.clients[slot].names else { return false };
+        let Some(name) = names.find(|name| dropped.names(name)) else { return false };
+        let Some(statement) = names.get(&name).cloned() else { return false };
+        self.prepare_here(slot, &statement);
+        let client = &mut self.clients[slot];
+        client.dropping.get_or_insert_default().push_back(name);
+        client.batch_open = true;
+        let server = client.server;
+        let mut text = b"DEALLOCATE ".to_vec();
+        text.extend_from_slice(statement.name().as_bytes());
+        let request = Request::forward(Owner(slot), Kind::Parse);
+        self.send(server, request, |out| frontend::put_parse(out, b"", &text, &[0, 0]));
+        true
+    }
+
+    /// Makes sure that this server has the statement, by a Parse that the client does not see.
+    fn prepare_here(&mut self, slot: u32, statement: &Arc<Statement>) {
+        let server = self.clients[slot].server;
+        let batch = self.servers[server].server.batch();
+        if self.servers[server].server.prepared.usable(statement.id, batch) {
+            return;
+        }
+        self.make_room(slot);
+        self.count(slot, |totals| totals.server_parse_count += 1);
+        let request = Request {
+            owner: Owner(slot),
+            kind: Kind::Parse,
+            fate: Fate::HideSuccess,
+            told: false,
+            statement: statement.id,
+        };
+        self.send(server, request, |out| {
+            frontend::put_parse(out, statement.name().as_bytes(), &statement.query, &statement.types);
+        });
+    }
+
+    /// Closes the least recently used statement of the server when it has too many.
+    fn make_room(&mut self, slot: u32) {
+        let client = &self.clients[slot];
+        let limit = self.pools[client.pool as usize].config.max_prepared_statements as usize;
+        let server = client.server;
+        let prepared = &mut self.servers[server].server;
+        let batch = prepared.batch();
+        if let Some(id) = prepared.prepared.evict(limit, batch) {
+            let request = Request {
+                owner: Owner::NOBODY,
+                kind: Kind::Close,
+                fate: Fate::Hide,
+                told: false,
+                statement: id,
+            };
+            let name = backend::statement::ServerName::new(id);
+            self.send(server, request, |out| {
+                frontend::put_close(out, Target::Statement, name.as_bytes());
+            });
+        }
+    }
+
+    fn count(&mut self, slot: u32, change: impl FnOnce(&mut crate::worker::snapshot::Totals)) {
+        let pool = self.clients[slot].pool as usize;
+        change(&mut self.pools[pool].totals);
+    }
+
+    /// What a request that names a statement becomes.
+    fn resolve(&mut self, slot: u32, name: &[u8]) -> Option<Named> {
+        if !self.follows(slot) {
+            return self.ensure_server(slot).then(|| Named::Own(name.to_vec()));
+        }
+        if self.clients[slot].names.as_ref().is_some_and(|names| names.is_uncertain(name)) {
+            self.clients[slot].hold = Hold::Uncertain;
+            return None;
+        }
+        if !self.ensure_server(slot) {
+            return None;
+        }
+        self.clients[slot].batch_open = true;
+        if name.is_empty() {
+            self.resolve_unnamed(slot);
+            return Some(Named::Own(Vec::new()));
+        }
+        let known = self.clients[slot].names.as_ref().and_then(|names| names.get(name).cloned());
+        let Some(statement) = known else { return Some(Named::Own(own_name(name))) };
+        self.prepare_here(slot, &statement);
+        Some(Named::Shared(statement))
+    }
+
+    /// The unnamed statement on the server is this client's own, or there is none.
+    fn resolve_unnamed(&mut self, slot: u32) {
+        let client = &self.clients[slot];
+        let server = client.server;
+        let has = self.servers[server].server.unnamed;
+        let Some(own) = &client.unnamed else {
+            if matches!(has, OnServer::Stale) {
+                // Another's must not be found under the empty name.
+                let request = Request::with_fate(Owner(slot), Kind::Close, Fate::HideSuccess);
+                self.servers[server].server.unnamed = OnServer::Nothing;
+                self.send(server, request, |out| frontend::put_close(out, Target::Statement, b""));
+            }
+            return;
+        };
+        if has == OnServer::Of(own.stamp) {
+            return;
+        }
+        self.servers[server].server.unnamed = OnServer::Of(own.stamp);
+        let mut again = Vec::new();
+        frontend::put_parse(&mut again, b"", &own.query, &own.types);
+        let request = Request::with_fate(Owner(slot), Kind::Parse, Fate::HideSuccess);
+        self.count(slot, |totals| totals.server_parse_count += 1);
+        self.send(server, request, |out| out.extend_from_slice(&again));
+    }
+
+    fn bind(&mut self, slot: u32, header: Header, body: &[u8]) -> Taken {
+        let head = match frontend::bind_head(body) {
+            Ok(Some(head)) => head,
+            Ok(None) => return self.malformed(slot, "invalid Bind message: a name is too long"),
+            Err(error) => return self.malformed(slot, &format!("invalid Bind message: {error}")),
+        };
+        let Some(named) = self.resolve(slot, head.statement) else { return Taken::Held };
+        self.count(slot, |totals| totals.bind_count += 1);
+        let client = &mut self.clients[slot];
+        client.batch_open = true;
+        let server = client.server;
+        let rest = &body[head.rest..];
+        let total_rest = header.total - HEADER_BYTES - head.rest;
+        client.rest = (total_rest - rest.len()) as u32;
+        client.rest_goes = Rest::ToServer;
+        self.send(server, Request::forward(Owner(slot), Kind::Bind), |out| {
+            named.with(|name| frontend::put_bind_head(out, total_rest, head.portal, name));
+            out.extend_from_slice(rest);
+        });
+        Taken::Bytes(HEADER_BYTES + body.len())
+    }
+
+    fn describe(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
+        match frontend::describe(body) {
+            Err(error) => self.malformed(slot, &format!("invalid Describe message: {error}")),
+            Ok((Target::Portal, _)) => {
+                if !self.ensure_server(slot) {
+                    return Taken::Held;
+                }
+                self.extended(slot, Kind::Describe, header, bytes)
+            }
+            Ok((Target::Statement, name)) => {
+                let Some(named) = self.resolve(slot, name) else { return Taken::Held };
+                self.clients[slot].batch_open = true;
+                let server = self.clients[slot].server;
+                self.send(server, Request::forward(Owner(slot), Kind::Describe), |out| {
+                    named.with(|name| frontend::put_describe(out, Target::Statement, name));
+                });
+                Taken::Bytes(header.total)
+            }
+        }
+    }
+
+    /// A statement of the client's is only forgotten here; others may use it on the server.
+    fn close(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
+        let (target, name) = match frontend::close(body) {
+            Ok(close) => close,
+            Err(error) => return self.malformed(slot, &format!("invalid Close message: {error}")),
+        };
+        let follows = self.follows(slot);
+        if target == Target::Statement && follows && !name.is_empty() {
+            if self.clients[slot].names.as_ref().is_some_and(|names| names.is_uncertain(name)) {
+                self.clients[slot].hold = Hold::Uncertain;
+                return Taken::Held;
+            }
+            let known = self.clients[slot].names.as_ref().is_some_and(|names| names.get(name).is_some());
+            if !self.clients[slot].has_server() {
+                if let Some(names) = &mut self.clients[slot].names {
+                    names.forget(name);
+                }
+                self.tell(slot, reply::put_close_complete);
+                return Taken::Bytes(header.total);
+            }
+            if known {
+                self.clients[slot].names().close(name);
+            }
+            self.clients[slot].batch_open = true;
+            let request = Request {
+                owner: Owner(slot),
+                kind: Kind::Close,
+                fate: Fate::Made(Made::CloseComplete),
+                told: known,
+                statement: 0,
+            };
+            self.push(slot, request);
+            return Taken::Bytes(header.total);
+        }
+        if !self.ensure_server(slot) {
+            return Taken::Held;
+        }
+        if target == Target::Statement && follows {
+            let client = &mut self.clients[slot];
+            client.unnamed = None;
+            let server = client.server;
+            self.servers[server].server.unnamed = OnServer::Nothing;
+        }
+        self.extended(slot, Kind::Close, header, bytes)
+    }
+
+    fn sync(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Taken {
+        let client = &mut self.clients[slot];
+        client.skips = false;
+        if !client.has_server() {
+            self.tell(slot, |out| reply::put_ready(out, TxStatus::Idle));
+            return Taken::Bytes(header.total);
+        }
+        let server = client.server;
+        let ended = client.copy_ended;
+        if self.servers[server].server.copies_in() && !ended {
+            // While it copies in the server takes no notice of a Sync.
+            return self.forward(slot, header, bytes);
+        }
+        client.batch_open = false;
+        let duplicate = client.duplicate.take();
+        if let Some(names) = &mut client.names {
+            names.next_batch();
+        }
+        let kind = if ended { Kind::SyncAfterCopy } else { Kind::Sync };
+        self.send(server, Request::forward(Owner(slot), kind), frontend::put_sync);
+        if let Some(name) = duplicate {
+            let hidden = |kind| Request::with_fate(Owner::NOBODY, kind, Fate::Hide);
+            self.send(server, hidden(Kind::Close), |out| {
+                frontend::put_close(out, Target::Statement, &name);
+            });
+            self.send(server, hidden(Kind::Sync), frontend::put_sync);
+        }
+        Taken::Bytes(header.total)
+    }
+
+    /// CopyData that comes when nothing is in flight belongs to a COPY that has failed already:
+    /// PostgreSQL takes no notice of it, and its server may be another's by now.
+    fn copy(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Taken {
+        let client = &mut self.clients[slot];
+        let server = client.server;
+        let in_flight = self.servers.get(server).is_some_and(|conn| !conn.server.is_quiet());
+        if !in_flight {
+            return self.drop_message(slot, header, bytes);
+        }
+        if header.tag != tag::COPY_DATA {
+            client.copy_ended = true;
+            client.copies_in = false;
+            let server = &mut self.servers[server].server;
+            if server.copies_in() {
+                server.copy_done();
+            }
+        }
+        self.forward(slot, header, bytes)
+    }
+}
+
+/// The name of a statement as a server knows it.
+enum Named {
+    /// The client's own words: in session mode, the unnamed one, or one that does not exist.
+    Own(Vec<u8>),
+    Shared(Arc<Statement>),
+}
+
+impl Named {
+    fn with(&self, write: impl FnOnce(&[u8])) {
+        match self {
+            Named::Own(name) => write(name),
+            Named::Shared(statement) => write(statement.name().as_bytes()),
+        }
+    }
+}
+
+/// A client's own name, made different from every name that the pooler gives.
+fn own_name(name: &[u8]) -> Vec<u8> {
+    let mut own = name.to_vec();
+    if own.starts_with(PREFIX) {
+        own.push(b' ');
+    }
+    own
+}

@@ -1,0 +1,253 @@
+//! What is due: timeouts of clients and servers, told by one look at all of them per tick.
+
+use std::time::{Duration, SystemTime};
+
+use backend::moment::Moment;
+use wire::pg::backend::TxStatus;
+use wire::pg::sqlstate;
+
+use super::{Failing, Place, Plane};
+use crate::session::client::{Hold, Phase, NONE};
+use crate::session::login::Refused;
+
+/// How exact timeouts are.
+pub(super) const TICK: Duration = Duration::from_millis(100);
+
+/// All clients are looked at every so many ticks.
+const CLIENTS_EVERY: u64 = 5;
+
+/// While no server of a pool can be reached, a client is told so after this time, or after its
+/// wait_timeout if that is shorter. A database that restarts is mostly back before.
+const UNREACHABLE_WAIT: Duration = Duration::from_secs(5);
+
+/// A server whose client vanished in a query may take this long to be cancelled.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+
+impl Plane {
+    pub(super) fn tick(&mut self) {
+        for at in 0..self.pools.len() as u32 {
+            self.pool_due(at);
+        }
+        for slot in self.servers.numbers() {
+            self.server_due(slot);
+        }
+        self.ticks += 1;
+        if self.ticks % CLIENTS_EVERY == 0 {
+            for slot in self.clients.numbers() {
+                self.client_due(slot);
+            }
+        }
+    }
+
+    fn pool_due(&mut self, at: u32) {
+        self.tell_the_waiting(at);
+        let now = self.now;
+        let pool = &mut self.pools[at as usize];
+        let wait = pool.config.wait_timeout;
+        if !wait.is_zero() && pool.pool.waiting() > 0 {
+            if let Some(since) = before(now, wait) {
+                for slot in pool.pool.waiting_since(since) {
+                    self.waited_too_long(slot, at);
+                }
+            }
+        }
+        // Also the reserve, the minimum, and a new try after a failure.
+        self.serve(at);
+    }
+
+    /// Tells those who wait that no server can be had, when that is how it is.
+    pub(super) fn tell_the_waiting(&mut self, at: u32) {
+        let now = self.now;
+        let pool = &self.pools[at as usize];
+        let Some(failing) = pool.failing.clone() else { return };
+        if !pool.servers.is_empty() {
+            return;
+        }
+        let patience = match (failing.error.permanent, pool.config.wait_timeout) {
+            (true, _) => Duration::ZERO,
+            (false, wait) if wait.is_zero() => UNREACHABLE_WAIT,
+            (false, wait) => wait.min(UNREACHABLE_WAIT),
+        };
+        let Some(since) = before(now, patience) else { return };
+        let mut told = pool.pool.waiting_since(since);
+        told.extend(pool.greeting.iter().filter(|slot| self.clients[**slot].asked <= since));
+        for slot in told {
+            self.refuse_for(slot, &failing.error, Some(&failing));
+        }
+    }
+
+    fn waited_too_long(&mut self, slot: u32, at: u32) {
+        let pool = &self.pools[at as usize];
+        let wait = pool.config.wait_timeout;
+        if let Some(failing) = pool.failing.clone().filter(|_| pool.servers.is_empty()) {
+            return self.refuse_for(slot, &failing.error, Some(&failing));
+        }
+        let name = &pool.name;
+        let refused = Refused::new(
+            sqlstate::TOO_MANY_CONNECTIONS,
+            format!(
+                "no server connection for \"{}\" became free within {}",
+                name.database,
+                plain(wait)
+            ),
+        )
+        .detail(self.who_holds(at));
+        let hint = match self.oldest_holder(at) {
+            _ if pool.paused => "RESUME the database on the console. [P0413]".to_owned(),
+            Some(holder) => format!(
+                "KILL_CLIENT {}, or raise pool_size; see SHOW POOLS. [P0412]",
+                self.clients[holder].id
+            ),
+            None => "Raise pool_size; see SHOW POOLS. [P0412]".to_owned(),
+        };
+        self.refuse(slot, &refused.hint(hint));
+    }
+
+    fn who_holds(&self, at: u32) -> String {
+        let pool = &self.pools[at as usize];
+        let busy = pool.pool.shared().servers.taken() - pool.pool.idle().len() as u32;
+        let state = if pool.paused { "paused, " } else { "" };
+        let mut text = format!(
+            "pool {}/{}: {state}{busy} of {} in use, {} waiting",
+            pool.name.database,
+            pool.name.user,
+            pool.limits.size,
+            pool.pool.waiting()
+        );
+        if let Some(holder) = self.oldest_holder(at) {
+            let client = &self.clients[holder];
+            let idle = self.servers.get(client.server).is_some_and(|conn| {
+                conn.server.is_quiet() && conn.server.status() != TxStatus::Idle
+            });
+            let (does, since) =
+                if idle { ("idle in transaction", client.active) } else { ("active", client.began) };
+            text.push_str(&format!(
+                "; oldest holder: client {}, application_name \"{}\", {does} for {:.0} s",
+                client.id,
+                client.settings.get("application_name").unwrap_or(""),
+                self.now.since(since).as_secs_f64()
+            ));
+        }
+        text
+    }
+
+    fn oldest_holder(&self, at: u32) -> Option<u32> {
+        let servers = self.pools[at as usize].servers.iter();
+        let held = servers.filter_map(|server| self.servers.get(*server));
+        let holders = held.map(|conn| conn.client).filter(|client| self.clients.get(*client).is_some());
+        holders.min_by_key(|client| self.clients[*client].began)
+    }
+
+    fn server_due(&mut self, slot: u32) {
+        let Some(conn) = self.servers.get(slot) else { return };
+        let pool = &self.pools[conn.pool as usize];
+        let config = &pool.config;
+        let rested = self.now.since(conn.server.since);
+        let passed = |limit: Duration, took: Duration| !limit.is_zero() && took >= limit;
+        match conn.place {
+            Place::Idle => {
+                let lean = pool.pool.shared().servers.taken() > pool.limits.min;
+                let old = passed(config.server_lifetime, self.now.since(conn.server.opened));
+                if conn.close_needed || old || (lean && passed(config.server_idle_timeout, rested)) {
+                    self.close_server(slot);
+                }
+            }
+            Place::Cleaning => {
+                let drain = if conn.cancels > 0 { DRAIN_MAX * 3 } else { DRAIN_MAX };
+                if rested >= drain {
+                    tracing::warn!(event = "server_drain", server = slot, "closed: it could not be drained");
+                    self.close_server(slot);
+                }
+            }
+            Place::Lent => {
+                let Some(client) = self.clients.get(conn.client) else { return };
+                let holder = conn.client;
+                let busy = !conn.server.is_quiet();
+                let stuck = self.now.since(client.asked);
+                let idle = self.now.since(client.active);
+                if client.hold == Hold::SetUp && passed(config.connect_timeout, rested) {
+                    // A server that does not answer its check: as dead as one that closed.
+                    self.lost_in_set_up(slot, holder);
+                } else if busy && passed(config.query_timeout, stuck) {
+                    let refused = Refused::new(sqlstate::QUERY_CANCELED, "canceling statement due to query timeout")
+                        .detail(format!("query_timeout is {}.", plain(config.query_timeout)))
+                        .hint("The connection was closed. [P0422]");
+                    self.close_client(holder, Some(&refused));
+                } else if !busy
+                    && conn.server.status() != TxStatus::Idle
+                    && passed(config.idle_transaction_timeout, idle)
+                {
+                    let refused = Refused::new(
+                        sqlstate::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+                        "terminating connection due to idle-in-transaction timeout",
+                    )
+                    .detail(format!("idle_transaction_timeout is {}.", plain(config.idle_transaction_timeout)));
+                    self.close_client(holder, Some(&refused));
+                }
+            }
+        }
+    }
+
+    fn client_due(&mut self, slot: u32) {
+        let Some(client) = self.clients.get(slot) else { return };
+        match &client.phase {
+            Phase::LoggingIn(_) => {
+                let limit = self.config.runtime.login_timeout;
+                if !limit.is_zero() && self.now.since(client.connected) >= limit {
+                    let refused = Refused::new(
+                        sqlstate::QUERY_CANCELED,
+                        "canceling authentication due to timeout",
+                    );
+                    self.refuse(slot, &refused);
+                }
+            }
+            Phase::AwaitWelcome(_) => {
+                let at = client.pool;
+                let wait = self.pools[at as usize].config.wait_timeout;
+                if !wait.is_zero() && self.now.since(client.asked) >= wait {
+                    self.waited_too_long(slot, at);
+                }
+            }
+            Phase::Pooled => {
+                let limit = self.pools[client.pool as usize].config.client_idle_timeout;
+                let idle = client.server == NONE && client.hold == Hold::No;
+                if idle && !limit.is_zero() && self.now.since(client.active) >= limit {
+                    let refused = Refused::new(
+                        sqlstate::IDLE_SESSION_TIMEOUT,
+                        "terminating connection due to client idle timeout",
+                    )
+                    .detail(format!("client_idle_timeout is {}.", plain(limit)));
+                    self.close_client(slot, Some(&refused));
+                }
+            }
+            Phase::Console(_) | Phase::Leaving => {}
+        }
+    }
+
+    /// The failure that a pool is in, if any.
+    pub(super) fn failing(&self, at: u32) -> Option<&Failing> {
+        self.pools[at as usize].failing.as_ref()
+    }
+}
+
+/// The moment that lies `wait` back; none before the beginning of time.
+fn before(now: Moment, wait: Duration) -> Option<Moment> {
+    u64::try_from(wait.as_micros()).ok().and_then(|wait| now.0.checked_sub(wait)).map(Moment)
+}
+
+/// "5 s", "250 ms".
+pub(super) fn plain(duration: Duration) -> String {
+    if duration.subsec_millis() == 0 {
+        format!("{} s", duration.as_secs())
+    } else {
+        format!("{} ms", duration.as_millis())
+    }
+}
+
+/// "2026-11-20T13:40:15Z".
+pub(super) fn utc(time: SystemTime) -> String {
+    match jiff::Timestamp::try_from(time) {
+        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        Err(_) => String::from("an unknown time"),
+    }
+}
