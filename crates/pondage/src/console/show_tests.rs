@@ -193,7 +193,10 @@ fn who_is_joined_to_nobody_is_idle() {
     let clients = vec![fixture::connection(0, 1, "active"), fixture::connection(1, 2, "waiting")];
     let given = Given::new(vec![WorkerSnapshot { clients, ..Default::default() }]);
     let rows = given.show(Show::Clients);
-    assert!(rows[0].contains("'none' 'idle' ") && rows[1].contains("'none' 'waiting' "), "{rows:?}");
+    assert!(
+        rows[0].contains("'none' 'idle' ") && rows[1].contains("'none' 'waiting' "),
+        "{rows:?}"
+    );
     assert!(given.show(Show::Sockets)[0].contains("'none' 'cl_active' "));
 }
 
