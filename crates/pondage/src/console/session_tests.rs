@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 use super::*;
 use crate::console::command::{Act, Show};
 use wire::pg::backend::tag as reply;
@@ -412,4 +409,3 @@ mod anything {
         }
     }
 }
->>>>>>> console

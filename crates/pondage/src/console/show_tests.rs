@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 use std::time::Duration;
 
 use super::*;
@@ -285,4 +282,3 @@ fn times_outside_of_the_calendar_do_no_harm() {
     let far = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 50);
     assert!(time(far).starts_with("9999-12-30"));
 }
->>>>>>> console

@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 use std::time::Duration;
 
 use wire::pg::backend::{self as reply, tag};
@@ -342,4 +339,3 @@ async fn averages_follow_the_samples_taken_every_period() {
     let row = String::from_utf8_lossy(&bytes).into_owned();
     assert!(row.contains("app\0\0\0\x010\0\0\0\x010\0\0\0\x0210"), "10 a second in {row:?}");
 }
->>>>>>> console

@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
@@ -220,4 +217,3 @@ fn histograms_count_up_to_their_count() {
     assert_eq!(parsed.value("pondage_query_duration_seconds_count", &of), 4.0);
     assert_eq!(parsed.value("pondage_query_duration_seconds_sum", &of), 180.00008);
 }
->>>>>>> console

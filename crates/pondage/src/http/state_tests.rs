@@ -1,6 +1,3 @@
-<<<<<<< HEAD
-
-=======
 use std::time::Duration;
 
 use super::*;
@@ -85,4 +82,3 @@ fn the_state_has_every_pool() {
     assert_eq!(pool["totals"]["queries"], 9);
     assert_eq!(pool["failing"], json!({ "since": 77, "tries": 3, "error": "connection refused" }));
 }
->>>>>>> console
