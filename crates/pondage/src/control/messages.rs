@@ -41,7 +41,7 @@ pub enum ToControl {
     Derive { client: Ref, password: String },
     /// Send a CancelRequest and wait until the server closes; answered by
     /// [`ToWorker::CancelDone`] whatever comes of it.
-    Cancel { server: Ref, upstream: Arc<PoolConfig>, pid: u32, key: Vec<u8> },
+    Cancel { server: Ref, upstream: Arc<PoolConfig>, ends: Ends, pid: u32, key: Vec<u8> },
     /// One whole message of a console client; answers are [`ToWorker::ConsoleReply`].
     Console { client: Ref, who: Arc<ConsoleUser>, message: Vec<u8> },
     ConsoleGone { client: Ref },
