@@ -110,13 +110,18 @@ pub enum Event<'a> {
     /// kept back.
     LeftOpen,
     /// A request with `told` was done, or was skipped or failed.
-    Settled { done: bool },
+    Settled {
+        done: bool,
+    },
     /// The server waits for CopyData.
     CopyIn,
     /// It no longer does.
     CopyOver,
     /// A ParameterStatus that the owner has seen.
-    Setting { name: &'a str, value: &'a str },
+    Setting {
+        name: &'a str,
+        value: &'a str,
+    },
     /// A CommandComplete of `DEALLOCATE`, `DEALLOCATE ALL` or `DISCARD ALL`.
     Dropped(&'a [u8]),
     /// An ErrorResponse that the owner has seen.

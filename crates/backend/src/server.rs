@@ -35,8 +35,14 @@ const ERROR_HEAD_BYTES: usize = 8 << 10;
 pub enum Lost {
     Wire(WireError),
     /// This message can't be the answer to what is at the head of the queue.
-    Unexpected { tag: u8, awaited: Option<Kind> },
-    TooLong { tag: u8, bytes: usize },
+    Unexpected {
+        tag: u8,
+        awaited: Option<Kind>,
+    },
+    TooLong {
+        tag: u8,
+        bytes: usize,
+    },
 }
 
 impl fmt::Display for Lost {

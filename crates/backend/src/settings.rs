@@ -136,10 +136,10 @@ mod tests {
 
     #[test]
     fn difference_sets_what_differs_and_resets_what_is_not_wanted() {
-        let server: Settings = [("DateStyle", "ISO, MDY"), ("geqo", "off"), ("TimeZone", "UTC")]
-            .into_iter()
-            .collect();
-        let client = server.restricted_to(&[("datestyle", ""), ("timezone", "")].into_iter().collect());
+        let server: Settings =
+            [("DateStyle", "ISO, MDY"), ("geqo", "off"), ("TimeZone", "UTC")].into_iter().collect();
+        let client =
+            server.restricted_to(&[("datestyle", ""), ("timezone", "")].into_iter().collect());
         let client = client.overlaid([("timezone", "Asia/Tokyo"), ("statement_timeout", "5s")]);
         assert_eq!(
             server.changes_to(&client),
@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn what_no_client_can_set_is_no_difference() {
-        let server: Settings = [("server_version", "15.1"), ("is_superuser", "on")].into_iter().collect();
+        let server: Settings =
+            [("server_version", "15.1"), ("is_superuser", "on")].into_iter().collect();
         let client: Settings = [("server_version", "15.2")].into_iter().collect();
         assert_eq!(server.changes_to(&client), []);
     }

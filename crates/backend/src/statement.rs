@@ -215,7 +215,8 @@ impl Prepared {
         if self.known.len() < limit.max(1) {
             return None;
         }
-        let evictable = self.known.iter().filter(|(_, place)| place.confirmed && place.batch != batch);
+        let evictable =
+            self.known.iter().filter(|(_, place)| place.confirmed && place.batch != batch);
         let oldest = evictable.min_by_key(|(_, place)| place.used).map(|(id, _)| *id)?;
         self.known.remove(&oldest);
         Some(oldest)

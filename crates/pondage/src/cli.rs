@@ -133,9 +133,10 @@ impl From<OptionFlags> for Flags {
 
 /// Reads the command line and whatever configuration it names.
 pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment) -> Action {
-    let CommandLine { command, url, options } = match CommandLine::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let CommandLine { command, url, options } = match CommandLine::try_parse_from(&args) {
         Ok(command_line) => command_line,
-        Err(error) => return Action::Done(usage(&error)),
+        Err(error) => return Action::Done(usage(&error, &args)),
     };
     let flags = Flags::from(options);
     let config = match (command, url) {
@@ -174,8 +175,10 @@ fn check(config: Result<Config, Report>) -> Outcome {
 }
 
 /// `--help` and `--version` end well; everything else that clap reports is a wrong command line.
-fn usage(error: &clap::Error) -> Outcome {
-    let text = error.render().to_string();
+/// A URL in it is not repeated: it may hold a password.
+fn usage(error: &clap::Error, args: &[OsString]) -> Outcome {
+    let urls = args.iter().filter_map(|arg| arg.to_str()).filter(|arg| arg.contains("://"));
+    let text = urls.fold(error.render().to_string(), |text, url| text.replace(url, "URL"));
     match error.use_stderr() {
         true => Outcome { code: exit::USAGE, output: String::new(), errors: text },
         false => Outcome { code: exit::FINE, output: text, errors: String::new() },
@@ -199,4 +202,108 @@ fn help() -> Outcome {
     use clap::CommandFactory;
     let errors = CommandLine::command().render_help().to_string();
     Outcome { code: exit::USAGE, output: String::new(), errors }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decided(args: &[&str], variables: &[(&str, &str)]) -> Action {
+        let args = ["pondage"].iter().chain(args).map(OsString::from);
+        decide(args, Environment::new(variables.iter().copied()))
+    }
+
+    fn done(args: &[&str]) -> Outcome {
+        match decided(args, &[]) {
+            Action::Done(outcome) => outcome,
+            action => panic!("{action:?}"),
+        }
+    }
+
+    fn served(args: &[&str], variables: &[(&str, &str)]) -> Config {
+        match decided(args, variables) {
+            Action::Serve(config) => *config,
+            action => panic!("{action:?}"),
+        }
+    }
+
+    #[test]
+    fn version_and_help_end_well_on_standard_output() {
+        let version = done(&["--version"]);
+        assert_eq!(version.output, format!("pondage {}\n", env!("CARGO_PKG_VERSION")));
+        assert_eq!((version.code, version.errors.as_str()), (exit::FINE, ""));
+        let help = done(&["--help"]);
+        assert_eq!((help.code, help.errors.as_str()), (exit::FINE, ""));
+        for word in ["serve", "check", "demo", "--listen", "--log-format", "78 bad configuration"] {
+            assert!(help.output.contains(word), "no {word} in:\n{}", help.output);
+        }
+    }
+
+    #[test]
+    fn wrong_command_lines_end_with_2_and_repeat_no_password() {
+        for args in [
+            &[][..],
+            &["serv"],
+            &["--what"],
+            &["serve", "--config"],
+            &["check", "-c", "a", "-c", "b"],
+            &["postgresq://app:hunter2@db/app"],
+            &["postgres://app:hunter2@db/app", "postgres://app:hunter2@db/app"],
+            &["postgres://app:hunter2@db/app", "serve"],
+        ] {
+            let outcome = done(args);
+            assert_eq!(outcome.code, exit::USAGE, "{args:?}");
+            assert_eq!(outcome.output, "");
+            assert!(!outcome.errors.is_empty());
+            assert!(!outcome.errors.contains("hunter2"), "{}", outcome.errors);
+        }
+        assert!(done(&["serv"]).errors.starts_with("error: 'serv' is neither a command nor a URL"));
+    }
+
+    #[test]
+    fn configuration_errors_end_with_78() {
+        let outcome = done(&["serve", "-c", "/nowhere/pondage.toml"]);
+        assert_eq!(outcome.code, exit::BAD_CONFIGURATION);
+        assert!(outcome.errors.starts_with("error[P0100]: "), "{}", outcome.errors);
+        for args in [&["serve"][..], &["check"], &["check", "-c", "/nowhere/pondage.toml"]] {
+            assert_eq!(done(args).code, exit::BAD_CONFIGURATION, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_served_with_the_flags_around_it() {
+        let url = "postgres://app:sesame@db/shop";
+        let flags = ["--listen", "127.0.0.1:7000", url, "--workers", "3", "--http", "off"];
+        let config = served(&flags, &[]);
+        assert_eq!((config.runtime.workers, config.listen.http), (3, None));
+        assert!(config.pool("shop", "app").is_ok());
+        let config = served(&[], &[("DATABASE_URL", url)]);
+        assert!(config.pool("shop", "app").is_ok());
+    }
+
+    #[test]
+    fn serve_takes_its_flags_and_check_prints_what_it_would_serve() {
+        let variables = [("PONDAGE_DATABASES__APP__HOST", "db.example")];
+        let config = served(&["serve", "--workers", "3"], &variables);
+        assert_eq!(config.runtime.workers, 3);
+        match decided(&["check", "--log-level", "debug"], &variables) {
+            Action::Done(Outcome { code, output, errors }) => {
+                assert_eq!((code, errors.as_str()), (exit::FINE, ""));
+                assert!(output.contains("log_level = \"debug\"  # flag --log-level\n"), "{output}");
+            }
+            action => panic!("{action:?}"),
+        }
+    }
+
+    #[test]
+    fn demo_hands_on_flags_and_environment() {
+        let variables = [("PONDAGE_POOL__POOL_SIZE", "3")];
+        let Action::Demo(options) = decided(&["demo", "--http", "off"], &variables) else {
+            panic!("no demo");
+        };
+        let config = Config::from_url("postgres://demo@db", options.environment, options.flags)
+            .expect("valid");
+        assert_eq!(config.listen.http, None);
+        assert_eq!(config.pool("demo", "demo").expect("known").pool_size, 3);
+    }
 }

@@ -86,11 +86,8 @@ fn deallocate(rest: &[u8]) -> Option<Dropped<'_>> {
         (Dropped::Quoted(&rest[1..end]), &rest[end + 1..])
     } else {
         let (name, rest) = word(rest);
-        let dropped = if name.eq_ignore_ascii_case(b"all") {
-            Dropped::All
-        } else {
-            Dropped::Plain(name)
-        };
+        let dropped =
+            if name.eq_ignore_ascii_case(b"all") { Dropped::All } else { Dropped::Plain(name) };
         (!name.is_empty()).then_some((dropped, rest))?
     };
     at_end(rest).then_some(dropped)
@@ -109,7 +106,8 @@ fn at_end(mut rest: &[u8]) -> bool {
 }
 
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte >= 0x80;
+    let is_word =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte >= 0x80;
     let end = text.iter().position(|byte| !is_word(byte)).unwrap_or(text.len());
     text.split_at(end)
 }
@@ -158,10 +156,20 @@ mod tests {
 
     #[test]
     fn transactions_begin_with_two_statements() {
-        for text in ["BEGIN", "begin;", " /* a /* b */ c */ -- d\n\tBegin work", "start  transaction"] {
+        for text in
+            ["BEGIN", "begin;", " /* a /* b */ c */ -- d\n\tBegin work", "start  transaction"]
+        {
             assert_eq!(of(text), Leading::Begin, "{text}");
         }
-        for text in ["", "beginning", "START", "select 1; begin", "/* begin", "-- begin", "start_transaction"] {
+        for text in [
+            "",
+            "beginning",
+            "START",
+            "select 1; begin",
+            "/* begin",
+            "-- begin",
+            "start_transaction",
+        ] {
             assert_eq!(of(text), Leading::Other, "{text}");
         }
     }
@@ -172,7 +180,10 @@ mod tests {
         assert_eq!(of("deallocate prepare all ;"), Leading::Deallocate(Dropped::All));
         assert_eq!(of("deallocate _pg3_0"), Leading::Deallocate(Dropped::Plain(b"_pg3_0")));
         assert_eq!(of("deallocate prepare"), Leading::Deallocate(Dropped::Plain(b"prepare")));
-        assert_eq!(of("deallocate \"A\"\"b\" -- x"), Leading::Deallocate(Dropped::Quoted(b"A\"\"b")));
+        assert_eq!(
+            of("deallocate \"A\"\"b\" -- x"),
+            Leading::Deallocate(Dropped::Quoted(b"A\"\"b"))
+        );
         for text in ["deallocate", "deallocate a; select 1", "deallocate \"a", "deallocate a b"] {
             assert_eq!(of(text), Leading::Other, "{text}");
         }

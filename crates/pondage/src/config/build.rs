@@ -186,25 +186,26 @@ impl Builder<'_> {
         let values = self.values(&scope);
         let (cert, key, client_ca) =
             (values.path("cert"), values.path("key"), values.path("client_ca"));
-        let mode = values.text("mode").and_then(|word| ListenTlsMode::from_name(&word));
-        let mode = mode.unwrap_or(match cert.is_some() && key.is_some() {
+        let given_mode = values.text("mode").and_then(|word| ListenTlsMode::from_name(&word));
+        let mode = given_mode.unwrap_or(match cert.is_some() && key.is_some() {
             true => ListenTlsMode::Prefer,
             false => ListenTlsMode::Disable,
         });
         self.certificate_pair(&scope, "cert", "key");
         if let Some(given) = settings.get(&scope, "mode") {
-            let absent = mode != ListenTlsMode::Disable && cert.is_none() && key.is_none();
-            if absent {
+            let present = settings.has(&scope, "cert") || settings.has(&scope, "key");
+            if mode != ListenTlsMode::Disable && !present {
                 let message = format!("mode `{}` needs `cert` and `key`", mode.name());
                 self.complain(given, Problem::new(Code::MissingValue, message));
             }
-            if mode == ListenTlsMode::VerifyClient && client_ca.is_none() {
+            if mode == ListenTlsMode::VerifyClient && !settings.has(&scope, "client_ca") {
                 let message = "mode `verify-client` needs `client_ca`";
                 self.complain(given, Problem::new(Code::MissingValue, message));
             }
         }
         if let Some(given) = settings.get(&scope, "client_ca") {
-            if mode != ListenTlsMode::VerifyClient {
+            let broken = settings.has(&scope, "mode") && given_mode.is_none();
+            if mode != ListenTlsMode::VerifyClient && !broken {
                 let message = format!("`client_ca` is not used in mode `{}`", mode.name());
                 let problem = Problem::new(Code::Contradiction, message)
                     .help("set `mode = \"verify-client\"` to have certificates of clients checked");
@@ -219,7 +220,7 @@ impl Builder<'_> {
     fn certificate_pair(&mut self, scope: &Scope, cert: &'static str, key: &'static str) {
         let settings = self.settings;
         for (one, other) in [(cert, key), (key, cert)] {
-            if let (Some(given), None) = (settings.get(scope, one), settings.get(scope, other)) {
+            if let (Some(given), false) = (settings.get(scope, one), settings.has(scope, other)) {
                 let message = format!("`{one}` needs `{other}`");
                 self.complain(given, Problem::new(Code::MissingValue, message));
             }
@@ -313,7 +314,8 @@ impl Builder<'_> {
         let database = values.text("query_database");
         let Some(user) = user else {
             for name in ["query", "query_database"] {
-                if let Some(given) = settings.get(scope, name) {
+                let lonely = !settings.has(scope, "query_user");
+                if let Some(given) = settings.get(scope, name).filter(|_| lonely) {
                     let message = format!("`{name}` needs `query_user`");
                     self.complain(given, Problem::new(Code::MissingValue, message));
                 }

@@ -21,6 +21,8 @@ pub(super) struct Sheet {
     pub entries: Vec<Entry>,
     /// Sections with a name in the order of the file.
     pub scopes: Vec<(Scope, Place, Range<usize>)>,
+    /// Options whose values could not be read.
+    pub broken: Vec<(Scope, &'static str)>,
     pub problems: Vec<Problem>,
 }
 
@@ -152,6 +154,7 @@ impl Walk<'_, '_> {
     ) {
         let Some(value) = item.as_value() else {
             self.cover(item);
+            self.sheet.broken.push((scope.clone(), row.name));
             let message = format!("`{}` is a value, not a section", row.name);
             return self.finding(Problem::new(Code::WrongType, message), key);
         };
@@ -169,7 +172,10 @@ impl Walk<'_, '_> {
                 let setting = Setting { value, layer: Layer::File, place, span };
                 self.sheet.entries.push(Entry { scope: scope.clone(), row, setting });
             }
-            Err(problem) => self.finding(problem, span),
+            Err(problem) => {
+                self.sheet.broken.push((scope.clone(), row.name));
+                self.finding(problem, span);
+            }
         }
     }
 

@@ -92,12 +92,21 @@ impl Environment {
                 Ok(Entry { scope, row, setting })
             });
             match entry {
+                Ok(entry) if has(&entries, &entry) => {
+                    let option = entry.row.name;
+                    let message = format!("another variable says `{option}` already");
+                    problems.push(Problem::new(Code::SaidTwice, message).at(place));
+                }
                 Ok(entry) => entries.push(entry),
                 Err(problem) => problems.push(problem.at(place)),
             }
         }
         (entries, problems)
     }
+}
+
+fn has(entries: &[Entry], entry: &Entry) -> bool {
+    entries.iter().any(|known| known.scope == entry.scope && known.row.name == entry.row.name)
 }
 
 fn not_utf8(name: &str) -> Problem {

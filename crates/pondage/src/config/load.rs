@@ -108,25 +108,12 @@ fn load(inputs: Inputs) -> Result<Config, Report> {
         }
     };
     let mut source = Source::new(&name, &text);
-    let Sheet { entries, scopes, mut problems } = document::read(&mut source, base.as_deref());
-    let mut settings = Settings::default();
-    for (scope, place, span) in scopes {
-        settings.name(scope, place, Some(span));
+    let sheet = document::read(&mut source, base.as_deref());
+    let (mut settings, mut problems) = layers(sheet, &inputs, &source);
+    if problems.iter().any(|problem| problem.code == Code::Syntax) {
+        // What the file would have said is unknown, so nothing can be said about the whole.
+        return Err(Report { problems });
     }
-    let (variables, variable_problems) = {
-        // Variables find sections by the names that the file has.
-        let mut named = settings.clone();
-        merge(&mut named, entries, &source, &mut problems);
-        let variables = inputs.environment.read(&named);
-        settings = named;
-        variables
-    };
-    problems.extend(variable_problems);
-    merge(&mut settings, variables, &source, &mut problems);
-    let (flags, flag_problems) = flag_entries(&inputs.flags);
-    problems.extend(flag_problems);
-    merge(&mut settings, flags, &source, &mut problems);
-
     let mut notices = Vec::new();
     match implied_url(&inputs, &settings) {
         Ok(None) => {}
@@ -136,8 +123,7 @@ fn load(inputs: Inputs) -> Result<Config, Report> {
         },
         Err(problem) => problems.push(problem),
     }
-    let syntax = problems.iter().any(|problem| problem.code == Code::Syntax);
-    if !syntax && problems.is_empty() && settings.of(Section::Database).next().is_none() {
+    if problems.is_empty() && settings.of(Section::Database).next().is_none() {
         problems.push(
             Problem::new(Code::NoDatabase, "no database is configured")
                 .help("add a section `[databases.NAME]` with the `host` of its server")
@@ -151,7 +137,7 @@ fn load(inputs: Inputs) -> Result<Config, Report> {
     let builder = Builder { settings: &settings, source: &source, problems, notices };
     let (parts, mut problems, notices) = builder.build();
     if !problems.is_empty() {
-        problems.sort_by_key(|problem| match &problem.place {
+        problems.sort_by_key(|problem| match problem.place.as_deref() {
             Some(Place::File { file, line, column }) => (**file != *name, *line, *column),
             _ => (true, usize::MAX, 0),
         });
@@ -170,6 +156,27 @@ fn load(inputs: Inputs) -> Result<Config, Report> {
         notices,
         inputs,
     })
+}
+
+/// What file, environment and flags say, the stronger over the weaker.
+fn layers(sheet: Sheet, inputs: &Inputs, source: &Source<'_>) -> (Settings, Vec<Problem>) {
+    let Sheet { entries, scopes, broken, mut problems } = sheet;
+    let mut settings = Settings::default();
+    for (scope, place, span) in scopes {
+        settings.name(scope, place, Some(span));
+    }
+    for (scope, name) in broken {
+        settings.name_broken(scope, name);
+    }
+    merge(&mut settings, entries, source, &mut problems);
+    // Variables find sections by the names that the file has.
+    let (variables, variable_problems) = inputs.environment.read(&settings);
+    problems.extend(variable_problems);
+    merge(&mut settings, variables, source, &mut problems);
+    let (flags, flag_problems) = flag_entries(&inputs.flags);
+    problems.extend(flag_problems);
+    merge(&mut settings, flags, source, &mut problems);
+    (settings, problems)
 }
 
 /// Takes the values of one source, with what URLs and password files stand for.

@@ -23,6 +23,8 @@ mod resolve;
 mod settings;
 mod show;
 mod source;
+#[cfg(test)]
+mod tests;
 mod value;
 mod words;
 

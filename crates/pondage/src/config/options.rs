@@ -306,9 +306,9 @@ pub static TABLE: &[Row] = &[
         "Asks the database for users that are nowhere else. Takes the name as `$1` and returns \
          name, secret and, if there is a third column, until when the secret is valid. With \
          `query_user` alone, `pg_authid` is asked."),
-    row(AUTH, "query_user", Kind::Text, Preset::None, &["auth_user"],
+    row(AUTH, "query_user", Kind::Name, Preset::None, &["auth_user"],
         "The user that runs `query`."),
-    row(AUTH, "query_database", Kind::Text, Preset::None, &["auth_dbname"],
+    row(AUTH, "query_database", Kind::Name, Preset::None, &["auth_dbname"],
         "The database that runs `query`; without it, the one the client asks for."),
     row(AUTH, "admin_users", Kind::Names, Preset::NoNames, &["admin_users"],
         "Users that may run every console command."),
@@ -384,9 +384,9 @@ pub static TABLE: &[Row] = &[
     row(DATABASE, "port", Kind::Count { least: 1, most: 65_535 },
         Preset::Count(default::SERVER_PORT as u32), &["port"],
         "Port of the server."),
-    row(DATABASE, "dbname", Kind::Text, Preset::None, &["dbname"],
+    row(DATABASE, "dbname", Kind::Name, Preset::None, &["dbname"],
         "The server's name for the database; without it, the name the client asks for."),
-    row(DATABASE, "user", Kind::Text, Preset::None, &["user"],
+    row(DATABASE, "user", Kind::Name, Preset::None, &["user"],
         "Every client works as this user of the server; without it, as the user it logged in as."),
     row(DATABASE, "password", Kind::Secret, Preset::None, &["password"],
         "Password for the server; without it, the secret that the user has here."),

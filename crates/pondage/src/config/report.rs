@@ -150,8 +150,8 @@ pub struct Problem {
     pub code: Code,
     /// One line, lower case, without full stop.
     pub message: String,
-    pub place: Option<Place>,
-    pub excerpt: Option<Excerpt>,
+    pub place: Option<Box<Place>>,
+    pub excerpt: Option<Box<Excerpt>>,
     pub help: Vec<String>,
     pub notes: Vec<String>,
 }
@@ -169,7 +169,7 @@ impl Problem {
     }
 
     pub fn at(mut self, place: Place) -> Problem {
-        self.place = Some(place);
+        self.place = Some(Box::new(place));
         self
     }
 

@@ -1,6 +1,6 @@
 //! What was said, by whom: the values of all sources, the strongest source kept for each option.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::options::{Row, Section};
@@ -80,6 +80,8 @@ pub struct Named {
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     scopes: BTreeMap<Scope, Named>,
+    /// Given, but with values that are no values.
+    broken: BTreeSet<(Scope, &'static str)>,
 }
 
 impl Settings {
@@ -102,6 +104,15 @@ impl Settings {
             named.values.remove("password_file");
         }
         named.values.insert(name, entry.setting);
+    }
+
+    pub(super) fn name_broken(&mut self, scope: Scope, name: &'static str) {
+        self.broken.insert((scope, name));
+    }
+
+    /// Whether the option was given at all, well or badly.
+    pub(super) fn has(&self, scope: &Scope, name: &'static str) -> bool {
+        self.get(scope, name).is_some() || self.broken.contains(&(scope.clone(), name))
     }
 
     pub fn get(&self, scope: &Scope, name: &str) -> Option<&Setting> {

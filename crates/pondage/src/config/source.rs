@@ -71,15 +71,26 @@ impl<'a> Source<'a> {
         if before.contains("\"\"\"") || before.contains("'''") {
             return problem.at(self.place(span.start));
         }
-        match text.find('=') {
-            Some(equals) if !is_harmless(&text[..equals]) => {
-                self.with_excerpt(problem, span, line.start + equals + 2, true)
-            }
-            Some(_) => self.with_excerpt(problem, span, line.end, false),
-            None if text.trim_start().starts_with('[') => {
-                self.with_excerpt(problem, span, line.end, false)
-            }
-            None => problem.at(self.place(span.start)),
+        let Some(equals) = text.find('=') else {
+            // A section's header, or who knows what.
+            let header = &text[..comment_start(text)];
+            return match header.trim_start().starts_with('[') && is_plain(header) {
+                true => self.with_excerpt(problem, span, line.start + header.len(), false),
+                false => problem.at(self.place(span.start)),
+            };
+        };
+        if !is_plain(&text[..equals]) {
+            return problem.at(self.place(span.start));
+        }
+        let after = &text[equals + 1..];
+        if !is_harmless(&text[..equals]) {
+            let space = usize::from(after.starts_with(' '));
+            return self.with_excerpt(problem, span, line.start + equals + 1 + space, true);
+        }
+        // A second `=` belongs to a key that has run into this line.
+        match after.find('=') {
+            Some(_) => problem.at(self.place(span.start)),
+            None => self.with_excerpt(problem, span, line.start + comment_start(text), false),
         }
     }
 
@@ -109,8 +120,8 @@ impl<'a> Source<'a> {
         }
         let visible = visible + usize::from(cut);
         let caret = (before <= visible).then(|| (before, width.min((visible - before).max(1))));
-        problem.excerpt =
-            Some(Excerpt { line: index + 1, text: text.trim_end().to_owned(), caret });
+        let text = text.trim_end().to_owned();
+        problem.excerpt = Some(Box::new(Excerpt { line: index + 1, text, caret }));
         problem.at(self.place(span.start))
     }
 
@@ -131,6 +142,16 @@ impl<'a> Source<'a> {
         let rest = self.text.get(*end..line.end).unwrap_or_default();
         rest.find('#').map_or(line.end, |at| end + at)
     }
+}
+
+/// Where a comment starts, or one that only looks like it inside of quotes.
+fn comment_start(line: &str) -> usize {
+    line.find('#').unwrap_or(line.len())
+}
+
+/// Whether a text can't be the rest of a string: it has no quotes and no words beside keys.
+fn is_plain(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || " \t_-.[]".contains(c))
 }
 
 /// Whether what stands left of `=` names only options without secrets.

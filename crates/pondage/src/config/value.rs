@@ -27,6 +27,8 @@ pub enum Kind {
         zero: Option<&'static str>,
     },
     Text,
+    /// Of a database or user.
+    Name,
     /// A name, an address, or a directory that starts with a slash.
     Host,
     Choice(&'static [&'static str]),
@@ -160,6 +162,7 @@ impl Kind {
             }
             Kind::Duration { zero: None } => "a duration such as \"5s\"".to_owned(),
             Kind::Text => "text".to_owned(),
+            Kind::Name => "a name of 1 to 63 bytes".to_owned(),
             Kind::Host => "a host name, an address, or a directory that starts with /".to_owned(),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
             Kind::Path => "a file name".to_owned(),
@@ -215,6 +218,11 @@ impl Kind {
                 .map(|text| Value::Text(text.to_owned()))
                 .ok_or_else(unfit),
             Kind::Text => plain_text(raw).map(Value::Text).ok_or_else(unfit),
+            Kind::Name => raw
+                .text()
+                .filter(|text| is_name(text))
+                .map(|text| Value::Text(text.to_owned()))
+                .ok_or_else(unfit),
             Kind::Host => read_host(name, raw, unfit),
             Kind::Secret | Kind::Url => {
                 plain_text(raw).filter(|text| !text.is_empty()).map(Value::Secret).ok_or_else(unfit)

@@ -29,7 +29,10 @@ pub enum Request {
     /// `SELECT 1, 'x', version()`: constants only.
     Select(Vec<Constant>),
     /// Taken for the sake of drivers.
-    Ignored { tag: &'static str, notice: Option<&'static str> },
+    Ignored {
+        tag: &'static str,
+        notice: Option<&'static str>,
+    },
     Act(Act),
 }
 
@@ -138,8 +141,20 @@ impl Show {
 
 /// The first words of commands, for hints.
 const COMMANDS: [&str; 14] = [
-    "SHOW", "RELOAD", "PAUSE", "RESUME", "RECONNECT", "DISABLE", "ENABLE", "KILL", "KILL_CLIENT",
-    "WAIT_CLOSE", "SUSPEND", "SHUTDOWN", "SET", "SELECT",
+    "SHOW",
+    "RELOAD",
+    "PAUSE",
+    "RESUME",
+    "RECONNECT",
+    "DISABLE",
+    "ENABLE",
+    "KILL",
+    "KILL_CLIENT",
+    "WAIT_CLOSE",
+    "SUSPEND",
+    "SHUTDOWN",
+    "SET",
+    "SELECT",
 ];
 
 /// The text of SHOW HELP.

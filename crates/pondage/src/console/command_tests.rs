@@ -1,7 +1,8 @@
 use super::*;
 
 fn one(text: &str) -> Request {
-    let mut requests = parse(text.as_bytes()).unwrap_or_else(|failure| panic!("{text}: {failure:?}"));
+    let mut requests =
+        parse(text.as_bytes()).unwrap_or_else(|failure| panic!("{text}: {failure:?}"));
     assert_eq!(requests.len(), 1, "{text}");
     requests.remove(0)
 }

@@ -5,10 +5,7 @@ const WORD_BYTES_MAX: usize = 32;
 
 /// The candidate with the fewest changed letters, when that is at most a third of them, rounded up.
 /// Case does not matter.
-pub fn nearest<'a>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.is_empty() || word.len() > WORD_BYTES_MAX {
         return None;
     }

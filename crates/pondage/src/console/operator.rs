@@ -365,11 +365,7 @@ impl Operator {
         result
     }
 
-    fn order(
-        &self,
-        worker: u8,
-        command: Command,
-    ) -> oneshot::Receiver<Result<(), String>> {
+    fn order(&self, worker: u8, command: Command) -> oneshot::Receiver<Result<(), String>> {
         let (reply, answer) = oneshot::channel();
         // To a worker that is gone the reply is dropped, which ends the wait.
         self.process.send(worker, ToWorker::Command { command, reply });

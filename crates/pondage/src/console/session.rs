@@ -82,8 +82,16 @@ enum Work {
     #[default]
     None,
     /// Of a simple Query: the commands that are left, and the one that is out.
-    Query { left: VecDeque<Request>, out: Option<Request> },
-    Execute { portal: Vec<u8>, limit: i32, request: Request, out: bool },
+    Query {
+        left: VecDeque<Request>,
+        out: Option<Request>,
+    },
+    Execute {
+        portal: Vec<u8>,
+        limit: i32,
+        request: Request,
+        out: bool,
+    },
 }
 
 impl Session {
@@ -386,7 +394,10 @@ impl Session {
         };
         let Notice { severity, message, detail } = notice;
         let detail = detail.as_deref();
-        backend::put_notice(&mut self.out, &ErrorReply { severity, code, message, detail, hint: None });
+        backend::put_notice(
+            &mut self.out,
+            &ErrorReply { severity, code, message, detail, hint: None },
+        );
     }
 }
 

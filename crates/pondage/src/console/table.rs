@@ -222,7 +222,8 @@ mod tests {
             [Column { name: "n", kind: Kind::Numeric }, Column { name: "t", kind: Kind::Text }];
         let mut out = Vec::new();
         put_columns(&mut out, &columns, &Formats(vec![Format::Binary, Format::Text]));
-        let mut expected = b"\0\x02n\0\0\0\0\0\0\0\0\0\x06\xa4\xff\xff\xff\xff\xff\xff\0\x01".to_vec();
+        let mut expected =
+            b"\0\x02n\0\0\0\0\0\0\0\0\0\x06\xa4\xff\xff\xff\xff\xff\xff\0\x01".to_vec();
         expected.extend_from_slice(b"t\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0");
         assert_eq!(body(&out), expected);
     }

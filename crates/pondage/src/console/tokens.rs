@@ -46,7 +46,8 @@ impl Token<'_> {
 
 /// Tokens as people wrote them, more or less, cut to a readable length.
 pub fn render(tokens: &[Token<'_>]) -> String {
-    let words: Vec<Cow<'_, str>> = tokens.iter().take(RENDERED_CHARS_MAX).map(Token::text).collect();
+    let words: Vec<Cow<'_, str>> =
+        tokens.iter().take(RENDERED_CHARS_MAX).map(Token::text).collect();
     let text = words.join(" ");
     match text.char_indices().nth(RENDERED_CHARS_MAX) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -166,7 +167,8 @@ mod tests {
 
     #[test]
     fn words_quotes_comments_and_signs_are_told_apart() {
-        let tokens = scan("PAUSE my-db-- now\n; set \"a \"\"b\"\"\" = 'it''s' /* x /* y */ */ ,(é)%");
+        let tokens =
+            scan("PAUSE my-db-- now\n; set \"a \"\"b\"\"\" = 'it''s' /* x /* y */ */ ,(é)%");
         assert_eq!(
             tokens.unwrap(),
             [

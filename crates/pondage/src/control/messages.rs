@@ -27,24 +27,58 @@ pub struct Ref {
 #[derive(Debug)]
 pub enum ToControl {
     /// Dial, secure and log in; answered by [`ToWorker::ServerOpened`].
-    Open { worker: u8, ticket: u64, config: Arc<PoolConfig>, kind: OpenKind },
+    Open {
+        worker: u8,
+        ticket: u64,
+        config: Arc<PoolConfig>,
+        kind: OpenKind,
+    },
     /// The client sent SSLRequest and was told `S` (or spoke TLS at once): do the handshake;
     /// answered by [`ToWorker::Client`], or the socket is dropped.
-    AcceptTls { worker: u8, link: Link, ends: Ends, began: Moment },
+    AcceptTls {
+        worker: u8,
+        link: Link,
+        ends: Ends,
+        began: Moment,
+    },
     /// Ask the database for the user's secret; answered by [`ToWorker::AuthAnswer`].
-    AuthQuery { client: Ref, config: Arc<PoolConfig>, user: String },
+    AuthQuery {
+        client: Ref,
+        config: Arc<PoolConfig>,
+        user: String,
+    },
     /// A clear-text password against a SCRAM verifier takes a PBKDF2; answered by
     /// [`ToWorker::PasswordChecked`].
-    CheckPassword { client: Ref, user: String, password: Vec<u8>, secret: Secret },
+    CheckPassword {
+        client: Ref,
+        user: String,
+        password: Vec<u8>,
+        secret: Secret,
+    },
     /// SCRAM needs a verifier, which takes a PBKDF2 of the plain password; answered by
     /// [`ToWorker::Derived`].
-    Derive { client: Ref, password: String },
+    Derive {
+        client: Ref,
+        password: String,
+    },
     /// Send a CancelRequest and wait until the server closes; answered by
     /// [`ToWorker::CancelDone`] whatever comes of it.
-    Cancel { server: Ref, upstream: Arc<PoolConfig>, ends: Ends, pid: u32, key: Vec<u8> },
+    Cancel {
+        server: Ref,
+        upstream: Arc<PoolConfig>,
+        ends: Ends,
+        pid: u32,
+        key: Vec<u8>,
+    },
     /// One whole message of a console client; answers are [`ToWorker::ConsoleReply`].
-    Console { client: Ref, who: Arc<ConsoleUser>, message: Vec<u8> },
-    ConsoleGone { client: Ref },
+    Console {
+        client: Ref,
+        who: Arc<ConsoleUser>,
+        message: Vec<u8>,
+    },
+    ConsoleGone {
+        client: Ref,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,25 +130,64 @@ pub struct OpenError {
 #[derive(Debug)]
 pub enum ToWorker {
     /// A client whose TLS handshake is done; its StartupMessage comes next.
-    Client { link: Link, ends: Ends, tls: String, began: Moment },
-    ServerOpened { ticket: u64, result: Result<Box<Opened>, OpenError> },
+    Client {
+        link: Link,
+        ends: Ends,
+        tls: String,
+        began: Moment,
+    },
+    ServerOpened {
+        ticket: u64,
+        result: Result<Box<Opened>, OpenError>,
+    },
     /// `Ok(None)`: the query knows no such user. The answer is already checked for VALID UNTIL.
-    AuthAnswer { client: Ref, answer: Result<Option<Secret>, String> },
-    PasswordChecked { client: Ref, right: bool },
-    Derived { client: Ref, password: String, verifier: wire::pg::auth::ScramVerifier },
-    CancelDone { server: Ref },
+    AuthAnswer {
+        client: Ref,
+        answer: Result<Option<Secret>, String>,
+    },
+    PasswordChecked {
+        client: Ref,
+        right: bool,
+    },
+    Derived {
+        client: Ref,
+        password: String,
+        verifier: wire::pg::auth::ScramVerifier,
+    },
+    CancelDone {
+        server: Ref,
+    },
     /// Bytes for a console client; `close` ends the connection after them.
-    ConsoleReply { client: Ref, bytes: Vec<u8>, close: bool },
-    Snapshot { reply: oneshot::Sender<Box<WorkerSnapshot>> },
-    Command { command: Command, reply: oneshot::Sender<Result<(), String>> },
-    Reload { config: Arc<Config>, tls: Option<Arc<rustls::ServerConfig>> },
+    ConsoleReply {
+        client: Ref,
+        bytes: Vec<u8>,
+        close: bool,
+    },
+    Snapshot {
+        reply: oneshot::Sender<Box<WorkerSnapshot>>,
+    },
+    Command {
+        command: Command,
+        reply: oneshot::Sender<Result<(), String>>,
+    },
+    Reload {
+        config: Arc<Config>,
+        tls: Option<Arc<rustls::ServerConfig>>,
+    },
     Shutdown(Shutdown),
     /// Between workers: `worker` has clients waiting in this pool and no server for them.
-    Wanted { pool: PoolName, worker: u8 },
+    Wanted {
+        pool: PoolName,
+        worker: u8,
+    },
     /// Between workers: an idle server changes hands.
     Server(Box<crate::worker::MovedServer>),
     /// Between workers: cancel what this client does, if the key is right.
-    CancelKey { slot: u32, generation: u32, secret: u32 },
+    CancelKey {
+        slot: u32,
+        generation: u32,
+        secret: u32,
+    },
 }
 
 /// The pair that names a pool.
@@ -129,17 +202,34 @@ pub struct PoolName {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// New statements wait; replied when no server of it is in use.
-    Pause { database: Option<String> },
-    Resume { database: Option<String> },
+    Pause {
+        database: Option<String>,
+    },
+    Resume {
+        database: Option<String>,
+    },
     /// Close every server when it is released; idle ones at once.
-    Reconnect { database: Option<String> },
-    Disable { database: String },
-    Enable { database: String },
+    Reconnect {
+        database: Option<String>,
+    },
+    Disable {
+        database: String,
+    },
+    Enable {
+        database: String,
+    },
     /// Close its clients and servers at once, and pause it.
-    Kill { database: Option<String> },
-    KillClient { slot: u32, generation: u32 },
+    Kill {
+        database: Option<String>,
+    },
+    KillClient {
+        slot: u32,
+        generation: u32,
+    },
     /// Replied when no server from before the last RECONNECT or reload is left.
-    WaitClose { database: Option<String> },
+    WaitClose {
+        database: Option<String>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -88,7 +88,10 @@ pub enum First {
     Declined,
     /// Answered `S`: the TLS handshake follows.
     Tls,
-    Cancel { pid: u32, key: Vec<u8> },
+    Cancel {
+        pid: u32,
+        key: Vec<u8>,
+    },
     /// The user is to be challenged.
     Start,
 }
@@ -100,7 +103,9 @@ pub enum Challenge {
     /// The client must answer.
     Sent,
     /// A verifier must be derived from this password (slow) and given to [`Login::challenge`].
-    NeedsVerifier { password: String },
+    NeedsVerifier {
+        password: String,
+    },
 }
 
 /// What came of a client's answer.
@@ -110,7 +115,10 @@ pub enum Answer {
     More,
     Accepted,
     /// Checking takes a PBKDF2; [`Login::checked`] follows.
-    Check { password: Vec<u8>, secret: Secret },
+    Check {
+        password: Vec<u8>,
+        secret: Secret,
+    },
 }
 
 #[derive(Debug)]
@@ -352,11 +360,7 @@ fn alone(bytes: &[u8], length: usize, what: &str) -> Result<(), Refused> {
         .detail("This could be either a client-software bug or evidence of an attempted man-in-the-middle attack."))
 }
 
-fn wish(
-    startup: &startup::Startup<'_>,
-    tls: TlsState,
-    out: &mut Vec<u8>,
-) -> Result<Wish, Refused> {
+fn wish(startup: &startup::Startup<'_>, tls: TlsState, out: &mut Vec<u8>) -> Result<Wish, Refused> {
     if startup.major != 3 {
         return Err(Refused::new(
             sqlstate::FEATURE_NOT_SUPPORTED,

@@ -398,7 +398,9 @@ impl Driver {
             match effect {
                 Effect::CloseClient(slot) => self.close_client(slot, now),
                 Effect::CloseServer(slot) => {
-                    if let Some(mut transport) = self.servers.get_mut(slot as usize).and_then(Option::take) {
+                    if let Some(mut transport) =
+                        self.servers.get_mut(slot as usize).and_then(Option::take)
+                    {
                         transport.farewell();
                     }
                 }
@@ -410,7 +412,9 @@ impl Driver {
                     }
                 }
                 Effect::GiveServer { slot, worker, parts } => {
-                    let Some(transport) = self.servers.get_mut(slot as usize).and_then(Option::take) else {
+                    let Some(transport) =
+                        self.servers.get_mut(slot as usize).and_then(Option::take)
+                    else {
                         continue;
                     };
                     self.give_server(transport, worker, *parts);
@@ -490,12 +494,7 @@ fn readable(event: &Event, transport: &mut Transport, slot: u32, ready: &mut Vec
 }
 
 /// After a read: the rest, or the end that epoll has told of, is read in the next turn.
-fn read_again(
-    transports: &mut [Option<Transport>],
-    slot: u32,
-    more: bool,
-    ready: &mut Vec<u32>,
-) {
+fn read_again(transports: &mut [Option<Transport>], slot: u32, more: bool, ready: &mut Vec<u32>) {
     let Some(Some(transport)) = transports.get_mut(slot as usize) else { return };
     transport.readable = more || transport.ended;
     if transport.readable && !std::mem::replace(&mut transport.queued, true) {

@@ -35,7 +35,10 @@ pub struct Transport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Got {
     /// Bytes; `more` when another read may bring more at once.
-    Bytes { count: usize, more: bool },
+    Bytes {
+        count: usize,
+        more: bool,
+    },
     Nothing,
     End,
 }
@@ -72,7 +75,12 @@ impl Transport {
 
     /// Asks epoll to tell when it can be written, or to stop telling: on a Unix socket every read
     /// of the peer would wake us otherwise.
-    fn await_writable(&mut self, registry: &Registry, token: Token, wanted: bool) -> io::Result<()> {
+    fn await_writable(
+        &mut self,
+        registry: &Registry,
+        token: Token,
+        wanted: bool,
+    ) -> io::Result<()> {
         if self.awaits_writable == wanted {
             return Ok(());
         }

@@ -35,7 +35,9 @@ impl Plane {
     /// A message without a socket in it; those with one are the driver's.
     pub fn control(&mut self, message: ToWorker) {
         match message {
-            ToWorker::ServerOpened { ticket, result: Err(error) } => self.open_failed(ticket, error),
+            ToWorker::ServerOpened { ticket, result: Err(error) } => {
+                self.open_failed(ticket, error)
+            }
             ToWorker::AuthAnswer { .. }
             | ToWorker::PasswordChecked { .. }
             | ToWorker::Derived { .. } => self.login_answer(message),
@@ -67,7 +69,9 @@ impl Plane {
 
     /// A CancelRequest has come in; the key says at which worker its client is.
     pub(super) fn cancel_requested(&mut self, number: u32, key: &[u8]) {
-        let (Some((worker, slot)), Ok(secret)) = (key_parts(number), key.try_into()) else { return };
+        let (Some((worker, slot)), Ok(secret)) = (key_parts(number), key.try_into()) else {
+            return;
+        };
         let secret = u32::from_be_bytes(secret);
         if worker == self.worker {
             self.cancel_client(slot, secret);
@@ -133,10 +137,15 @@ impl Plane {
     fn command(&mut self, command: Command, reply: oneshot::Sender<Result<(), String>>) {
         match command {
             Command::Pause { database } => {
+                self.paused.insert(database.clone());
                 self.each_pool(&database, |pool| pool.paused = true);
                 self.waits.push(Wait { until: Until::Quiet(database), reply });
             }
             Command::Resume { database } => {
+                match &database {
+                    None => self.paused.clear(),
+                    Some(_) => drop(self.paused.remove(&database)),
+                }
                 self.each_pool(&database, |pool| {
                     pool.paused = false;
                     pool.pool.retry_now();
@@ -153,10 +162,12 @@ impl Plane {
                 let _ = reply.send(Ok(()));
             }
             Command::Disable { database } => {
+                self.disabled.insert(database.clone());
                 self.each_pool(&Some(database), |pool| pool.disabled = true);
                 let _ = reply.send(Ok(()));
             }
             Command::Enable { database } => {
+                self.disabled.remove(&database);
                 self.each_pool(&Some(database), |pool| pool.disabled = false);
                 self.serve_all();
                 let _ = reply.send(Ok(()));
@@ -185,11 +196,7 @@ impl Plane {
         }
     }
 
-    fn each_pool(
-        &mut self,
-        database: &Option<String>,
-        change: impl FnMut(&mut super::PoolState),
-    ) {
+    fn each_pool(&mut self, database: &Option<String>, change: impl FnMut(&mut super::PoolState)) {
         let matches = |pool: &super::PoolState| {
             database.as_ref().is_none_or(|database| *database == pool.name.database)
         };
@@ -213,6 +220,7 @@ impl Plane {
     }
 
     fn kill(&mut self, database: &Option<String>) {
+        self.paused.insert(database.clone());
         self.each_pool(database, |pool| pool.paused = true);
         let matches = |plane: &Plane, at: u32| {
             plane.pools.get(at as usize).is_some_and(|pool| {
@@ -291,7 +299,7 @@ impl Plane {
             pool.failing = None;
             pool.pool.retry_now();
         }
-        pool.disabled = config.disabled;
+        pool.disabled = config.disabled || self.disabled.contains(&pool.name.database);
         // A limit that was not there before counts from now on only what comes; the budgets of
         // servers are kept by name, so those of the old limits are given back as they were taken.
         if limits.also.len() == pool.limits.also.len() {
@@ -319,7 +327,10 @@ impl Plane {
         for slot in self.clients.numbers() {
             let client = &self.clients[slot];
             if client.pool == at && client.server == NONE {
-                let refused = Refused::new(sqlstate::ADMIN_SHUTDOWN, "the database was removed from the configuration");
+                let refused = Refused::new(
+                    sqlstate::ADMIN_SHUTDOWN,
+                    "the database was removed from the configuration",
+                );
                 self.close_client(slot, Some(&refused));
             }
         }
@@ -346,11 +357,14 @@ impl Plane {
                 let client = &self.clients[slot];
                 let leaves = client.server == NONE && !matches!(client.phase, Phase::Leaving);
                 if leaves && !matches!(client.phase, Phase::Console(_)) {
-                    let refused = Refused::new(sqlstate::ADMIN_SHUTDOWN, "Pondage is shutting down");
+                    let refused =
+                        Refused::new(sqlstate::ADMIN_SHUTDOWN, "Pondage is shutting down");
                     self.close_client(slot, Some(&refused));
                 }
             }
         }
-        self.clients.iter().all(|(_, client)| matches!(client.phase, Phase::Console(_) | Phase::Leaving))
+        self.clients
+            .iter()
+            .all(|(_, client)| matches!(client.phase, Phase::Console(_) | Phase::Leaving))
     }
 }

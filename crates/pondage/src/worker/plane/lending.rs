@@ -27,7 +27,9 @@ impl Plane {
         }
         let at = self.pools.len() as u32;
         let shared = self.common.pool(&name);
-        let disabled = config.disabled;
+        let disabled = config.disabled || self.disabled.contains(&config.database);
+        let paused =
+            self.paused.contains(&None) || self.paused.contains(&Some(config.database.clone()));
         self.pools.push(PoolState {
             limits: self.limits(&config),
             client_budgets: self.client_budgets(&config),
@@ -37,7 +39,7 @@ impl Plane {
             welcome: None,
             greeting: Vec::new(),
             clients: 0,
-            paused: false,
+            paused,
             disabled,
             epoch: 0,
             totals: Totals::default(),
@@ -219,7 +221,9 @@ impl Plane {
                     severity: "FATAL",
                     code: &code,
                     message: &message,
-                    detail: Some("A start-up parameter or setting of this client was refused by the server."),
+                    detail: Some(
+                        "A start-up parameter or setting of this client was refused by the server.",
+                    ),
                     hint: Some("See the client's connection settings. [P0322]"),
                 },
             );
@@ -242,12 +246,7 @@ impl Plane {
     }
 
     /// Appends a request to a server's bytes and to its reply queue.
-    pub(super) fn send(
-        &mut self,
-        server: u32,
-        request: Request,
-        write: impl FnOnce(&mut Vec<u8>),
-    ) {
+    pub(super) fn send(&mut self, server: u32, request: Request, write: impl FnOnce(&mut Vec<u8>)) {
         let Some(conn) = self.servers.get_mut(server) else { return };
         write(&mut conn.server.out);
         let mut sink = Sink {
@@ -379,8 +378,8 @@ impl Plane {
         conn.server.since = now;
         let at = conn.pool;
         let pool = &mut self.pools[at as usize];
-        let starving = pool.pool.shared().starving.load(std::sync::atomic::Ordering::Relaxed)
-            & !(1 << worker);
+        let starving =
+            pool.pool.shared().starving.load(std::sync::atomic::Ordering::Relaxed) & !(1 << worker);
         if pool.pool.waiting() == 0 && starving != 0 && !pool.paused {
             let to = starving.trailing_zeros() as u8;
             self.give_away(server, to);
@@ -672,11 +671,7 @@ fn set_config<'a>(changes: &[Change<'a>]) -> (String, Vec<Option<&'a [u8]>>) {
         let Change::Set { name, value } = change else { continue };
         let comma = if values.is_empty() { "" } else { ", " };
         let at = values.len();
-        query.push_str(&format!(
-            "{comma}pg_catalog.set_config(${}, ${}, false)",
-            at + 1,
-            at + 2
-        ));
+        query.push_str(&format!("{comma}pg_catalog.set_config(${}, ${}, false)", at + 1, at + 2));
         values.extend([Some(name.as_bytes()), Some(value.as_bytes())]);
     }
     (query, values)

@@ -100,9 +100,10 @@ impl Plane {
         }
         let max = self.config.runtime.max_clients;
         if !self.common.clients.take(max) {
-            let refused = Refused::new(sqlstate::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
-                .detail(format!("All {max} places for clients are taken."))
-                .hint("Raise runtime.max_clients; see SHOW CLIENTS. [P0312]");
+            let refused =
+                Refused::new(sqlstate::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
+                    .detail(format!("All {max} places for clients are taken."))
+                    .hint("Raise runtime.max_clients; see SHOW CLIENTS. [P0312]");
             return self.refuse(slot, &refused);
         }
         self.clients[slot].counted = true;
@@ -270,7 +271,8 @@ impl Plane {
                 continue;
             }
             let message = format!("too many connections for {what}");
-            let detail = format!("All {} places for clients of this {what} are taken.", limit.unwrap_or(0));
+            let detail =
+                format!("All {} places for clients of this {what} are taken.", limit.unwrap_or(0));
             let given = &pool.client_budgets[..taken];
             given.iter().for_each(|(budget, _, _)| budget.give_back());
             let refused = Refused::new(sqlstate::TOO_MANY_CONNECTIONS, message)
@@ -318,7 +320,8 @@ impl Plane {
         };
         self.logging_in -= 1;
         let Some(welcome) = self.pools[client.pool as usize].welcome.clone() else { return };
-        let wanted = login.wish.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let wanted =
+            login.wish.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let settable = wanted.filter(|(name, _)| !backend::settings::read_only(name));
         client.settings = self.settings.intern(welcome.overlaid(settable));
         client.hold = Hold::No;

@@ -15,7 +15,7 @@ mod report;
 mod requests;
 mod timers;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -99,7 +99,11 @@ pub enum Effect {
     Control(ToControl),
     Peer(u8, ToWorker),
     /// Send this idle server, forgotten here, to another worker.
-    GiveServer { slot: u32, worker: u8, parts: Box<ServerParts> },
+    GiveServer {
+        slot: u32,
+        worker: u8,
+        parts: Box<ServerParts>,
+    },
 }
 
 /// A server that changes workers, without its socket.
@@ -213,6 +217,10 @@ pub struct Plane {
     /// Clients whose input can be taken on.
     resumable: Vec<u32>,
     waits: Vec<commands::Wait>,
+    /// Databases under PAUSE, none for all: also for pools that come to be later.
+    paused: HashSet<Option<String>>,
+    /// Databases under DISABLE.
+    disabled: HashSet<String>,
     pub shutdown: Option<Shutdown>,
     next_tick: Moment,
     ticks: u64,
@@ -264,6 +272,8 @@ impl Plane {
             written_servers: Vec::new(),
             resumable: Vec::new(),
             waits: Vec::new(),
+            paused: HashSet::new(),
+            disabled: HashSet::new(),
             shutdown: None,
             next_tick: Moment(0),
             ticks: 0,

@@ -52,10 +52,9 @@ impl Replies for Sink<'_> {
             Event::CopyIn => Happened::CopyIn,
             Event::CopyOver => Happened::CopyOver,
             Event::Setting { name, value } => Happened::Setting(name.to_owned(), value.to_owned()),
-            Event::Dropped(tag) => Happened::Dropped {
-                all: tag != b"DEALLOCATE",
-                discard: tag == b"DISCARD ALL",
-            },
+            Event::Dropped(tag) => {
+                Happened::Dropped { all: tag != b"DEALLOCATE", discard: tag == b"DISCARD ALL" }
+            }
             Event::Error => Happened::Error,
             Event::SetupDone => Happened::SetupDone,
             Event::SetupFailed(error) => Happened::SetupFailed(error.to_vec()),
@@ -204,7 +203,8 @@ impl Plane {
             }
         } else if let Some(name) = client.dropping.as_mut().and_then(|names| names.pop_front()) {
             if let Some(names) = &mut client.names {
-                if let (Some(conn), Some(known)) = (self.servers.get_mut(server), names.get(&name)) {
+                if let (Some(conn), Some(known)) = (self.servers.get_mut(server), names.get(&name))
+                {
                     conn.server.prepared.forget(known.id);
                 }
                 names.forget(&name);

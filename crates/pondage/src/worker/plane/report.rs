@@ -5,16 +5,23 @@ use std::time::{Duration, SystemTime};
 use super::{Place, Plane, PoolState, ServerConn};
 use crate::link::Ends;
 use crate::session::client::{Client, Hold, Phase, NONE};
-use crate::worker::snapshot::{
-    ConnectionSnapshot, MemorySnapshot, PoolSnapshot, WorkerSnapshot,
-};
+use crate::worker::snapshot::{ConnectionSnapshot, MemorySnapshot, PoolSnapshot, WorkerSnapshot};
 
 impl Plane {
     pub(super) fn snapshot(&self) -> WorkerSnapshot {
         WorkerSnapshot {
             worker: self.worker,
-            pools: self.pools.iter().enumerate().map(|(at, pool)| self.pool_row(at, pool)).collect(),
-            clients: self.clients.iter().filter_map(|(slot, client)| self.client_row(slot, client)).collect(),
+            pools: self
+                .pools
+                .iter()
+                .enumerate()
+                .map(|(at, pool)| self.pool_row(at, pool))
+                .collect(),
+            clients: self
+                .clients
+                .iter()
+                .filter_map(|(slot, client)| self.client_row(slot, client))
+                .collect(),
             servers: self.servers.iter().map(|(slot, conn)| self.server_row(slot, conn)).collect(),
             memory: self.memory(),
             turns: self.turns,
@@ -40,7 +47,10 @@ impl Plane {
             sv_used: 0,
             sv_tested: 0,
             sv_login: pool.pool.opening(),
-            maxwait: pool.pool.oldest_waiting().map_or(Duration::ZERO, |(_, since)| self.now.since(since)),
+            maxwait: pool
+                .pool
+                .oldest_waiting()
+                .map_or(Duration::ZERO, |(_, since)| self.now.since(since)),
             paused: pool.paused,
             disabled: pool.disabled,
             totals: pool.totals,
@@ -121,13 +131,19 @@ impl Plane {
             state: if waits { "waiting" } else { "active" },
             user,
             database,
-            replication: if server.is_some_and(|conn| conn.replication) { "logical" } else { "none" },
+            replication: if server.is_some_and(|conn| conn.replication) {
+                "logical"
+            } else {
+                "none"
+            },
             ends: client.ends,
             connect_time: self.wall(client.connected),
             request_time: Some(self.wall(client.active)),
             wait: if waits { self.now.since(client.asked) } else { Duration::ZERO },
             close_needed: client.close_needed,
-            link: server.filter(|_| client.server != NONE).map(|conn| (client.server, conn.generation)),
+            link: server
+                .filter(|_| client.server != NONE)
+                .map(|conn| (client.server, conn.generation)),
             remote_pid: pid,
             tls: client.tls.as_deref().unwrap_or("").to_owned(),
             application_name: client.settings.get("application_name").unwrap_or("").to_owned(),
@@ -144,7 +160,11 @@ impl Plane {
             free: free as u64,
             memtotal: (size * (used + free)) as u64,
         };
-        let pending: usize = self.clients.iter().map(|(_, client)| client.out.capacity() + client.input.capacity()).sum();
+        let pending: usize = self
+            .clients
+            .iter()
+            .map(|(_, client)| client.out.capacity() + client.input.capacity())
+            .sum();
         let buffered: usize = self.buffers.iter().map(Vec::capacity).sum();
         vec![
             row("client", std::mem::size_of::<Client>(), self.clients.len(), 0),

@@ -87,7 +87,8 @@ impl Plane {
 
     /// Whether the server takes bytes too slowly; then the client is held until it has caught up.
     fn is_full(&mut self, slot: u32, server: u32) -> bool {
-        let full = self.servers.get(server).is_some_and(|conn| conn.server.out.len() >= OUT_BYTES_HIGH);
+        let full =
+            self.servers.get(server).is_some_and(|conn| conn.server.out.len() >= OUT_BYTES_HIGH);
         if full {
             self.clients[slot].hold = Hold::ServerFull;
         }
@@ -215,9 +216,7 @@ impl Plane {
                 self.forward(slot, header, bytes)
             }
             tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL => self.copy(slot, header, bytes),
-            other => {
-                self.malformed(slot, &format!("invalid frontend message type {other}"))
-            }
+            other => self.malformed(slot, &format!("invalid frontend message type {other}")),
         }
     }
 
@@ -236,7 +235,8 @@ impl Plane {
     /// Whether statement names are followed, or the server is the client's own for the session.
     fn follows(&self, slot: u32) -> bool {
         let config = &self.pools[self.clients[slot].pool as usize].config;
-        let replication = self.servers.get(self.clients[slot].server).is_some_and(|conn| conn.replication);
+        let replication =
+            self.servers.get(self.clients[slot].server).is_some_and(|conn| conn.replication);
         config.mode != PoolMode::Session && config.max_prepared_statements > 0 && !replication
     }
 
@@ -249,7 +249,9 @@ impl Plane {
         let client = &self.clients[slot];
         match self.servers.get(client.server) {
             None => Some(TxStatus::Idle),
-            Some(conn) if conn.server.is_quiet() && !client.batch_open => Some(conn.server.status()),
+            Some(conn) if conn.server.is_quiet() && !client.batch_open => {
+                Some(conn.server.status())
+            }
             Some(_) => None,
         }
     }
@@ -266,9 +268,12 @@ impl Plane {
                             &ErrorReply {
                                 severity: "ERROR",
                                 code: sqlstate::FEATURE_NOT_SUPPORTED,
-                                message: "transaction blocks are not allowed in statement pooling mode",
+                                message:
+                                    "transaction blocks are not allowed in statement pooling mode",
                                 detail: None,
-                                hint: Some("Set mode = \"transaction\" for this database or user. [P0421]"),
+                                hint: Some(
+                                    "Set mode = \"transaction\" for this database or user. [P0421]",
+                                ),
                             },
                         );
                         reply::put_ready(out, TxStatus::Idle);
@@ -386,7 +391,12 @@ impl Plane {
         }
         self.count(slot, |totals| totals.server_parse_count += 1);
         self.send(server, request, |out| {
-            frontend::put_parse(out, statement.name().as_bytes(), &statement.query, &statement.types);
+            frontend::put_parse(
+                out,
+                statement.name().as_bytes(),
+                &statement.query,
+                &statement.types,
+            );
         });
     }
 
@@ -440,7 +450,12 @@ impl Plane {
             statement: statement.id,
         };
         self.send(server, request, |out| {
-            frontend::put_parse(out, statement.name().as_bytes(), &statement.query, &statement.types);
+            frontend::put_parse(
+                out,
+                statement.name().as_bytes(),
+                &statement.query,
+                &statement.types,
+            );
         });
     }
 
@@ -574,7 +589,8 @@ impl Plane {
                 self.clients[slot].hold = Hold::Uncertain;
                 return Taken::Held;
             }
-            let known = self.clients[slot].names.as_ref().is_some_and(|names| names.get(name).is_some());
+            let known =
+                self.clients[slot].names.as_ref().is_some_and(|names| names.get(name).is_some());
             if !self.clients[slot].has_server() {
                 if let Some(names) = &mut self.clients[slot].names {
                     names.forget(name);

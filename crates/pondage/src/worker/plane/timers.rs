@@ -119,8 +119,11 @@ impl Plane {
             let idle = self.servers.get(client.server).is_some_and(|conn| {
                 conn.server.is_quiet() && conn.server.status() != TxStatus::Idle
             });
-            let (does, since) =
-                if idle { ("idle in transaction", client.active) } else { ("active", client.began) };
+            let (does, since) = if idle {
+                ("idle in transaction", client.active)
+            } else {
+                ("active", client.began)
+            };
             text.push_str(&format!(
                 "; oldest holder: client {}, application_name \"{}\", {does} for {:.0} s",
                 client.id,
@@ -134,7 +137,8 @@ impl Plane {
     fn oldest_holder(&self, at: u32) -> Option<u32> {
         let servers = self.pools[at as usize].servers.iter();
         let held = servers.filter_map(|server| self.servers.get(*server));
-        let holders = held.map(|conn| conn.client).filter(|client| self.clients.get(*client).is_some());
+        let holders =
+            held.map(|conn| conn.client).filter(|client| self.clients.get(*client).is_some());
         holders.min_by_key(|client| self.clients[*client].began)
     }
 
@@ -148,14 +152,19 @@ impl Plane {
             Place::Idle => {
                 let lean = pool.pool.shared().servers.taken() > pool.limits.min;
                 let old = passed(config.server_lifetime, self.now.since(conn.server.opened));
-                if conn.close_needed || old || (lean && passed(config.server_idle_timeout, rested)) {
+                if conn.close_needed || old || (lean && passed(config.server_idle_timeout, rested))
+                {
                     self.close_server(slot);
                 }
             }
             Place::Cleaning => {
                 let drain = if conn.cancels > 0 { DRAIN_MAX * 3 } else { DRAIN_MAX };
                 if rested >= drain {
-                    tracing::warn!(event = "server_drain", server = slot, "closed: it could not be drained");
+                    tracing::warn!(
+                        event = "server_drain",
+                        server = slot,
+                        "closed: it could not be drained"
+                    );
                     self.close_server(slot);
                 }
             }
@@ -169,9 +178,12 @@ impl Plane {
                     // A server that does not answer its check: as dead as one that closed.
                     self.lost_in_set_up(slot, holder);
                 } else if busy && passed(config.query_timeout, stuck) {
-                    let refused = Refused::new(sqlstate::QUERY_CANCELED, "canceling statement due to query timeout")
-                        .detail(format!("query_timeout is {}.", plain(config.query_timeout)))
-                        .hint("The connection was closed. [P0422]");
+                    let refused = Refused::new(
+                        sqlstate::QUERY_CANCELED,
+                        "canceling statement due to query timeout",
+                    )
+                    .detail(format!("query_timeout is {}.", plain(config.query_timeout)))
+                    .hint("The connection was closed. [P0422]");
                     self.close_client(holder, Some(&refused));
                 } else if !busy
                     && conn.server.status() != TxStatus::Idle
@@ -181,7 +193,10 @@ impl Plane {
                         sqlstate::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
                         "terminating connection due to idle-in-transaction timeout",
                     )
-                    .detail(format!("idle_transaction_timeout is {}.", plain(config.idle_transaction_timeout)));
+                    .detail(format!(
+                        "idle_transaction_timeout is {}.",
+                        plain(config.idle_transaction_timeout)
+                    ));
                     self.close_client(holder, Some(&refused));
                 }
             }

@@ -1,0 +1,1 @@
+"""Pondage's benchmarks: every workload side by side with rivals, on a private PostgreSQL."""

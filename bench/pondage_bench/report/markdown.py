@@ -1,0 +1,49 @@
+"""report.md: tables and links to the pictures beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..results import Results
+from . import tables
+from .charts import Chart
+from .tables import Table
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _table(table: Table, text_columns: int = 1) -> str:
+    marks = ["---"] * text_columns + ["---:"] * (len(table.head) - text_columns)
+    lines = [table.head, marks, *table.rows]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines) + "\n"
+
+
+def render(results: Results, charts: Sequence[Chart]) -> str:
+    parts = [f"# {results.title}\n"]
+    if results.interrupted:
+        parts.append("**Interrupted: not every round was run.**\n")
+    parts.append(tables.READING + "\n")
+    parts.append(_table(tables.pairs_table("machine", results.machine), 2))
+    parts.append(_table(tables.side_table(results), 3))
+    for load in results.loads:
+        parts.append(f"## {load.title}\n\n`{load.command}`\n")
+        parts.append(_table(tables.load_table(results, load)))
+        ratios = tables.ratio_table(results, load)
+        if ratios is not None:
+            parts.append("Ratios of the same round:\n\n" + _table(ratios))
+        parts.extend(f"- {line}\n" for line in tables.remarks(results, load))
+        parts.extend(f"![{c.title}]({c.name}.svg)\n" for c in charts if c.load == load.key)
+    calls = tables.system_call_table(results)
+    if calls is not None:
+        parts.append("## System calls of the gateway\n\n" + tables.CALLS_READING + "\n")
+        parts.append(_table(calls, 2))
+    parts.extend(f"- {note}\n" for note in results.notes)
+    parts.append("## Configuration\n")
+    parts.append(_table(tables.pairs_table("run", results.options), 2))
+    parts.append(_table(tables.pairs_table("PostgreSQL setting", results.postgres), 2))
+    for side in results.sides:
+        if side.configuration:
+            parts.append(f"### {side.name}\n\n```\n{side.configuration}```\n")
+    return "\n".join(parts)

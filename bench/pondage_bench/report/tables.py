@@ -1,0 +1,135 @@
+"""The tables of a report, independent of how they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..results import LoadInfo, Metric, Results
+from ..stats import Spread
+
+BASE_SIDE = "direct"
+NOTHING = "-"
+# Calls rarer than this per operation are not listed by name.
+RARE_CALLS = 0.05
+
+
+@dataclass(frozen=True)
+class Table:
+    """`rows` are as long as `head`; the first column is text, the others are figures."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def number(value: float, digits: int) -> str:
+    return f"{value:,.{digits}f}"
+
+
+def with_spread(spread: Spread | None, digits: int) -> str:
+    """`1,234 (1,200-1,250)`, without the spread when there was one round."""
+    if spread is None:
+        return NOTHING
+    text = number(spread.median, digits)
+    if spread.count < 2:
+        return text
+    return f"{text} ({number(spread.low, digits)} - {number(spread.high, digits)})"
+
+
+def as_ratio(spread: Spread | None) -> str:
+    return NOTHING if spread is None else f"{spread.median:.2f}x"
+
+
+def heading(metric: Metric) -> str:
+    return f"{metric.label}, {metric.unit}" if metric.unit else metric.label
+
+
+def _takers(results: Results, load: LoadInfo) -> list[str]:
+    return [
+        name for name in results.side_names() if results.series(load.key, name, load.primary.key)
+    ]
+
+
+def load_table(results: Results, load: LoadInfo) -> Table:
+    """A row per side that took part: its primary metric, its ratio to direct, all the rest."""
+    takers = _takers(results, load)
+    based = BASE_SIDE in takers
+    primary = load.primary
+    others = [metric for metric in load.metrics if metric is not primary]
+    head = ["side", heading(primary), *(["to direct"] if based else []), *map(heading, others)]
+    rows = []
+    for name in takers:
+        row = [name, with_spread(results.spread(load.key, name, primary.key), primary.digits)]
+        if based:
+            row.append(as_ratio(results.ratio(load.key, name, BASE_SIDE, primary.key)))
+        for metric in others:
+            spread = results.spread(load.key, name, metric.key)
+            row.append(NOTHING if spread is None else number(spread.median, metric.digits))
+        rows.append(row)
+    return Table(head, rows)
+
+
+def ratio_table(results: Results, load: LoadInfo) -> Table | None:
+    """Every side against every other; None when fewer than three took part."""
+    takers = _takers(results, load)
+    if len(takers) < 3:
+        return None
+    key, metric = load.key, load.primary.key
+    rows = [
+        [f"{side} /", *(as_ratio(results.ratio(key, side, base, metric)) for base in takers)]
+        for side in takers
+    ]
+    return Table([load.primary.label, *takers], rows)
+
+
+def system_call_table(results: Results) -> Table | None:
+    """Calls per operation, the frequent ones by name."""
+    if not results.system_calls:
+        return None
+    rows = []
+    for calls in results.system_calls:
+        frequent = sorted(calls.per_operation.items(), key=lambda item: -item[1])
+        named = ", ".join(f"{name} {count:.2f}" for name, count in frequent if count > RARE_CALLS)
+        operations = number(calls.operations, 0)
+        rows.append([calls.load, calls.side, operations, f"{calls.total:.2f}", named])
+    return Table(["load", "side", "operations", "calls per operation", "of which"], rows)
+
+
+def pairs_table(title: str, pairs: dict[str, str]) -> Table:
+    return Table([title, ""], [[name, value] for name, value in pairs.items()])
+
+
+def side_table(results: Results) -> Table:
+    return Table(
+        ["side", "what", "version"],
+        [[side.name, side.description, side.version or NOTHING] for side in results.sides],
+    )
+
+
+def remarks(results: Results, load: LoadInfo) -> list[str]:
+    """Who took no part, and who failed."""
+    lines = [
+        f"{side} takes no part: {why}."
+        for (key, side), why in results.skipped.items()
+        if key == load.key
+    ]
+    lines += [
+        f"{failure.side} FAILED in round {failure.round}: {failure.message.splitlines()[0]}"
+        for failure in results.failures
+        if failure.load == load.key
+    ]
+    return lines
+
+
+READING = (
+    "Sides ran in turn within each round. Figures are medians over the rounds, with the lowest and"
+    " highest in parentheses. A ratio is the median of the ratios of single rounds. CPU is user"
+    " and system time of whole process trees per operation; the load's is pgbench's. Gateways"
+    ' start afresh for every run. "Others\' CPU" is what the rest of the machine used meanwhile:'
+    " near zero for figures that count."
+)
+CALLS_READING = (
+    "Counted by strace in runs of their own. strace slows a gateway many times over, so these are"
+    " no timings, and one that batches shows fewer calls here than at full speed. Clients log in"
+    " while it counts, which weighs where there are few operations."
+)

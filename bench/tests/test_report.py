@@ -1,0 +1,196 @@
+import json
+import tempfile
+import unittest
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+from pondage_bench import report
+from pondage_bench.report import tables
+from pondage_bench.report.charts import charts_of
+from pondage_bench.report.svg import Bar, bar_chart
+from pondage_bench.results import (
+    Failure,
+    LoadInfo,
+    Metric,
+    Results,
+    Sample,
+    SideInfo,
+    SystemCalls,
+)
+
+TPS = Metric("tps", "transactions/s", "", 0, True)
+CPU = Metric("cpu_gateway_us", "gateway CPU", "us/op", 1)
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def results_of_three_sides() -> Results:
+    """Pondage is twice as fast as direct in every round, though rounds differ."""
+    load = LoadInfo("select@10", "Selects <56 clients>", "pgbench -S", TPS, (TPS, CPU))
+    results = Results(
+        workload="connect",
+        title="Connecting & pooling",
+        machine={"processors": "2 x A|B"},
+        options={"rounds": "3"},
+        postgres={"fsync": "on"},
+        loads=[load],
+        sides=[
+            SideInfo("direct", "direct", "PostgreSQL itself, TCP", "", ""),
+            SideInfo("pondage", "pondage", "pondage, Unix socket", "0.1", "[listen]\n"),
+            SideInfo("pgcat", "pgcat", "pgcat, TCP", "1.2", "a <b> & c\n"),
+        ],
+    )
+    for number, base in ((1, 1000.0), (2, 100.0), (3, 2000.0)):
+        results.samples.append(Sample("select@10", "direct", number, {"tps": base}))
+        for side, factor in (("pondage", 2.0), ("pgcat", 0.5)):
+            metrics = {"tps": base * factor, "cpu_gateway_us": 10.0 / factor}
+            results.samples.append(Sample("select@10", side, number, metrics))
+    return results
+
+
+class ResultsOfRounds(unittest.TestCase):
+    def test_json_holds_samples_summary_and_ratios(self) -> None:
+        read = json.loads(json.dumps(results_of_three_sides().as_json()))
+        (load,) = read["loads"]
+        self.assertEqual(len(load["samples"]), 9)
+        self.assertEqual(
+            load["summary"]["pondage"]["tps"],
+            {"median": 2000.0, "min": 200.0, "max": 4000.0, "rounds": 3},
+        )
+        self.assertEqual(load["ratios"]["pondage"]["direct"]["median"], 2.0)
+        self.assertEqual(load["ratios"]["pondage"]["pgcat"]["min"], 4.0)
+        self.assertNotIn("cpu_gateway_us", load["summary"]["direct"])
+
+    def test_the_main_table_shows_medians_spread_and_ratio_to_direct(self) -> None:
+        results = results_of_three_sides()
+        table = tables.load_table(results, results.loads[0])
+        self.assertEqual(table.head, ["side", "transactions/s", "to direct", "gateway CPU, us/op"])
+        self.assertEqual(table.rows[1], ["pondage", "2,000 (200 - 4,000)", "2.00x", "5.0"])
+        self.assertEqual(table.rows[0][-1], "-")
+
+    def test_the_ratio_table_is_the_same_round_matrix(self) -> None:
+        results = results_of_three_sides()
+        table = tables.ratio_table(results, results.loads[0])
+        assert table is not None
+        self.assertEqual(table.rows[1], ["pondage /", "2.00x", "1.00x", "4.00x"])
+
+    def test_a_side_without_samples_is_in_no_table(self) -> None:
+        results = results_of_three_sides()
+        results.samples = [s for s in results.samples if s.side != "pgcat"]
+        table = tables.load_table(results, results.loads[0])
+        self.assertEqual([row[0] for row in table.rows], ["direct", "pondage"])
+        self.assertIsNone(tables.ratio_table(results, results.loads[0]))
+
+    def test_without_direct_there_is_no_ratio_to_it(self) -> None:
+        results = results_of_three_sides()
+        results.samples = [s for s in results.samples if s.side != "direct"]
+        self.assertNotIn("to direct", tables.load_table(results, results.loads[0]).head)
+
+    def test_frequent_system_calls_are_listed_most_frequent_first(self) -> None:
+        results = results_of_three_sides()
+        counts = {"recvfrom": 1.5, "sendto": 2.0, "mmap": 0.001}
+        results.system_calls.append(SystemCalls("select@10", "pondage", 100, counts))
+        table = tables.system_call_table(results)
+        assert table is not None
+        self.assertEqual(
+            table.rows, [["select@10", "pondage", "100", "3.50", "sendto 2.00, recvfrom 1.50"]]
+        )
+
+
+class Pictures(unittest.TestCase):
+    def test_charts_are_well_formed_and_longer_bars_mean_more(self) -> None:
+        charts = charts_of(results_of_three_sides())
+        self.assertEqual(
+            [chart.name for chart in charts], ["select-10-tps", "select-10-cpu-gateway-us"]
+        )
+        root = ElementTree.fromstring(charts[0].svg)
+        widths = [float(bar.get("width", "")) for bar in root.iter(f"{SVG}rect")]
+        self.assertEqual(len(widths), 3)
+        self.assertAlmostEqual(widths[1] / widths[0], 2.0, places=2)
+        self.assertAlmostEqual(widths[2] / widths[0], 0.5, places=2)
+
+    def test_labels_are_escaped(self) -> None:
+        svg = bar_chart("a < b & c", "<x>", [Bar("</svg>", "direct", 1, 1, 1, '"<&>"')])
+        texts = [element.text for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+        self.assertEqual(texts, ["a < b & c", "<x>", "</svg>", '"<&>"'])
+
+    def test_nothing_and_negative_values_can_be_drawn(self) -> None:
+        ElementTree.fromstring(bar_chart("empty", "", []))
+        root = ElementTree.fromstring(bar_chart("t", "", [Bar("s", "new", -5, -9, 0, "-5")]))
+        (bar,) = root.iter(f"{SVG}rect")
+        self.assertEqual(bar.get("width"), "0.0")
+
+    def test_colours_follow_the_theme_of_the_page(self) -> None:
+        self.assertIn("prefers-color-scheme:dark", bar_chart("t", "", []))
+
+
+class Balanced(HTMLParser):
+    """Fails on tags that do not nest; tells what the page loads from elsewhere."""
+
+    VOID = frozenset({"meta", "br", "img", "link"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loaded: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.loaded += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            raise AssertionError(f"</{tag}> closes nothing")
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+class Files(unittest.TestCase):
+    def write(self, results: Results) -> Path:
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        directory = Path(temporary.name) / "new" / "report"
+        report.write(results, directory)
+        return directory
+
+    def test_a_report_is_json_markdown_html_and_the_pictures_it_names(self) -> None:
+        directory = self.write(results_of_three_sides())
+        names = {path.name for path in directory.iterdir()}
+        self.assertLessEqual({"results.json", "report.md", "report.html"}, names)
+        text = (directory / "report.md").read_text()
+        for name in names:
+            if name.endswith(".svg"):
+                self.assertIn(f"({name})", text)
+                ElementTree.fromstring((directory / name).read_text())
+
+    def test_markdown_tables_have_as_many_cells_in_every_row(self) -> None:
+        text = (self.write(results_of_three_sides()) / "report.md").read_text()
+        for block in text.split("\n\n"):
+            lines = [line for line in block.splitlines() if line.startswith("|")]
+            counts = {line.replace("\\|", "").count("|") for line in lines}
+            self.assertLessEqual(len(counts), 1, block)
+        self.assertIn("2 x A\\|B", text)
+
+    def test_the_page_nests_well_and_loads_nothing(self) -> None:
+        page = Balanced()
+        page.feed((self.write(results_of_three_sides()) / "report.html").read_text())
+        self.assertEqual((page.open, page.loaded), ([], []))
+        self.assertIn("a <b> & c\n", "".join(page.text))
+
+    def test_failures_and_refusals_are_told_in_both(self) -> None:
+        results = results_of_three_sides()
+        results.failures.append(Failure("select@10", "pgcat", 2, "pgcat ended\nlog line"))
+        results.skipped["select@10", "odyssey"] = "it can not"
+        results.interrupted = True
+        directory = self.write(results)
+        for name in ("report.md", "report.html"):
+            text = (directory / name).read_text()
+            self.assertIn("pgcat FAILED in round 2: pgcat ended", text)
+            self.assertIn("odyssey takes no part: it can not.", text)
+            self.assertIn("Interrupted", text)
