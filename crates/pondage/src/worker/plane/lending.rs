@@ -333,6 +333,7 @@ impl Plane {
         self.effects.push(Effect::Control(ToControl::Cancel {
             server: reference,
             upstream: pool.config.clone(),
+            ends: conn.ends,
             pid: conn.pid,
             key: conn.key.to_vec(),
         }));
