@@ -149,7 +149,7 @@ impl Cluster {
              unix_socket_directories = '{socket}'\n\
              ssl = on\nssl_cert_file = '{cert}'\nssl_key_file = '{key}'\n\
              max_connections = 400\nshared_buffers = 64MB\nwal_level = logical\n\
-             fsync = off\nsynchronous_commit = off\nfull_page_writes = off\n\
+             fsync = off\nfull_page_writes = off\n\
              max_wal_senders = 10\nmax_replication_slots = 10\n\
              timezone = 'UTC'\nlog_min_messages = warning\n"
         );

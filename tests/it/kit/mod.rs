@@ -9,10 +9,12 @@ pub mod cluster;
 pub mod config;
 pub mod gateway;
 pub mod place;
+pub mod tool;
 pub mod wait;
 pub mod wireclient;
 
 pub use cluster::{cluster, Database};
 pub use config::Config;
 pub use gateway::Gateway;
+pub use tool::Tool;
 pub use wireclient::{Address, WireClient};
