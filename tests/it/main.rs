@@ -4,5 +4,7 @@
 //! speaks the protocol; every other module is one subject.
 
 mod cluster;
+mod drivers;
 mod kit;
+mod rust_driver;
 mod tools;
