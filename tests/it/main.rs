@@ -4,6 +4,8 @@
 //! speaks the protocol; every other module is one subject.
 
 mod cluster;
+mod drivers;
 mod kit;
+mod rust_driver;
 mod tools;
 mod traps;

@@ -29,6 +29,8 @@ pub struct Gateway {
     pub directory: Directory,
     process: Child,
     said: Said,
+    /// Copies stderr to `said` until its end.
+    reader: Option<JoinHandle<()>>,
     ended: Option<ExitStatus>,
 }
 
@@ -64,12 +66,14 @@ impl Gateway {
         let directory = Directory::new("gateway");
         let (port, http_port) = (free_port(), free_port());
         let file = write_file(config, &directory, port, http_port);
-        let mut command = Command::new(binary());
-        command.arg("serve").arg("-c").arg(&file).envs(environment.iter().copied());
+        let mut command = pondage(environment);
+        command.arg("serve").arg("-c").arg(&file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", binary()));
-        let (said, _) = Said::of(&mut process);
-        let mut gateway = Gateway { port, http_port, file, directory, process, said, ended: None };
+        let (said, reader) = Said::of(&mut process);
+        let reader = Some(reader);
+        let mut gateway =
+            Gateway { port, http_port, file, directory, process, said, reader, ended: None };
         wait::until("`ready` from the gateway", || {
             if let Some(status) = gateway.try_wait() {
                 panic!("the gateway ended with {status}:\n{}", gateway.said.text());
@@ -124,6 +128,10 @@ impl Gateway {
     pub fn try_wait(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
             self.ended = self.process.try_wait().expect("a child of ours");
+            if self.ended.is_some() {
+                // Its last words are often why it ended.
+                self.reader.take().map(JoinHandle::join);
+            }
         }
         self.ended
     }
@@ -137,8 +145,8 @@ impl Gateway {
     /// Runs the binary with `arguments` to its end, for commands that do not serve.
     #[track_caller]
     pub fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Ended {
-        let mut command = Command::new(binary());
-        command.args(arguments).envs(environment.iter().copied()).stdin(Stdio::null());
+        let mut command = pondage(environment);
+        command.args(arguments).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", binary()));
         let (said, errors) = Said::of(&mut process);
@@ -233,6 +241,19 @@ fn write_file(mut config: Config, directory: &Directory, port: u16, http_port: u
     let file = directory.path().join("pondage.toml");
     std::fs::write(&file, text).expect("the configuration file");
     file
+}
+
+/// The binary about to run, with `environment` and nothing of ours that it reads as an option.
+fn pondage(environment: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(binary());
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("PONDAGE_") || text.starts_with("PG") || text == "DATABASE_URL" {
+            command.env_remove(name);
+        }
+    }
+    command.envs(environment.iter().copied());
+    command
 }
 
 /// `PONDAGE_BIN`, or the binary of the same profile as these tests, which `make test` builds
