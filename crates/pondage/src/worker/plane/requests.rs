@@ -481,9 +481,8 @@ impl Plane {
         let client = &self.clients[slot];
         let limit = self.pools[client.pool as usize].config.max_prepared_statements as usize;
         let server = client.server;
-        let prepared = &mut self.servers[server].server;
-        let batch = prepared.batch();
-        while let Some(id) = prepared.prepared.evict(limit, batch) {
+        let batch = self.servers[server].server.batch();
+        while let Some(id) = self.servers[server].server.prepared.evict(limit, batch) {
             let request = Request {
                 owner: Owner::NOBODY,
                 kind: Kind::Close,
