@@ -377,8 +377,8 @@ impl Plane {
         self.next_stamp += 1;
         let stamp = self.next_stamp;
         let client = &mut self.clients[slot];
-        let text = (header.total <= WHOLE_BYTES_MAX)
-            .then(|| (parse.query.into(), parse.types.into()));
+        let text =
+            (header.total <= WHOLE_BYTES_MAX).then(|| (parse.query.into(), parse.types.into()));
         client.unnamed = Some(Box::new(Unnamed { stamp, text }));
         let server = client.server;
         self.servers[server].server.unnamed = OnServer::Of(stamp);
@@ -652,6 +652,7 @@ impl Plane {
         let ended = client.copy_ended;
         if self.servers[server].server.copies_in() && !ended {
             // While it copies in the server takes no notice of a Sync.
+            self.servers[server].server.sync_in_copy();
             return self.forward(slot, header, bytes);
         }
         client.batch_open = false;
