@@ -147,3 +147,25 @@ fn copy_out_is_the_same_as_directly() {
     assert_eq!(tags, "12HddcCZ");
     assert_eq!(client.one("select 'alive'"), "alive");
 }
+
+#[test]
+fn trap_12_a_copy_that_fails_before_it_reads_answers_the_early_sync_as_well() {
+    let servers = with_table();
+    servers.database.run(
+        "create function refuse() returns trigger language plpgsql as \
+         $$ begin raise exception 'not today'; end $$; \
+         create trigger refuse before insert on t for each statement execute function refuse()",
+    );
+    let (mut direct, mut client) = (servers.direct(), servers.client());
+    let start = Batch::new().parse("", COPY).bind("", &[]).execute().sync();
+    assert_eq!(answered_alike(&mut direct, &mut client, &start, 1), "12GEZ");
+    let late = Batch::new().copy_data("1\n").copy_done().sync();
+    assert_eq!(answered_alike(&mut direct, &mut client, &late, 1), "Z");
+    // Without waiting for the answer there are two.
+    let both = Batch([start.0, late.0].concat());
+    assert_eq!(answered_alike(&mut direct, &mut client, &both, 2), "12GEZZ");
+    let mut other = servers.client();
+    for client in [&mut client, &mut other] {
+        assert_eq!(client.one("select 'alive'"), "alive");
+    }
+}
