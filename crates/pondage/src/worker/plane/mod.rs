@@ -123,6 +123,18 @@ pub enum Place {
     Cleaning,
 }
 
+/// What is done to a server before its client may use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preparing {
+    No,
+    /// It was idle for long: does it still answer?
+    Checking,
+    /// What another client has left in its session is swept out.
+    Sweeping,
+    /// The client's settings are applied.
+    Applying,
+}
+
 #[derive(Debug)]
 pub struct ServerConn {
     pub server: Server,
@@ -137,10 +149,9 @@ pub struct ServerConn {
     pub key: Arc<[u8]>,
     /// Cancel requests under way: until they are over nobody else may get this server.
     pub cancels: u32,
-    /// The check before lending is under way.
-    pub tested: bool,
-    /// The client's settings are being applied.
-    pub applying: bool,
+    pub preparing: Preparing,
+    /// Who had it last, by id.
+    pub last_client: u64,
     pub close_needed: bool,
     pub reset_wanted: bool,
     pub replication: bool,
