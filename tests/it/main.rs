@@ -8,3 +8,4 @@ mod drivers;
 mod kit;
 mod rust_driver;
 mod tools;
+mod traps;

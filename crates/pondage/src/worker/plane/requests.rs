@@ -481,14 +481,13 @@ impl Plane {
         });
     }
 
-    /// Closes the least recently used statement of the server when it has too many.
+    /// Closes the least recently used statements of the server while it has too many.
     fn make_room(&mut self, slot: u32) {
         let client = &self.clients[slot];
         let limit = self.pools[client.pool as usize].config.max_prepared_statements as usize;
         let server = client.server;
-        let prepared = &mut self.servers[server].server;
-        let batch = prepared.batch();
-        if let Some(id) = prepared.prepared.evict(limit, batch) {
+        let batch = self.servers[server].server.batch();
+        while let Some(id) = self.servers[server].server.prepared.evict(limit, batch) {
             let request = Request {
                 owner: Owner::NOBODY,
                 kind: Kind::Close,
