@@ -8,6 +8,7 @@ pub mod control;
 pub mod demo;
 pub mod http;
 pub mod link;
+pub mod logging;
 pub mod process;
 pub mod session;
 pub mod worker;

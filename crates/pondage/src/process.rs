@@ -1,9 +1,260 @@
-//! Temporary: `serve` is written in another room.
+//! The process from start to end: log, doors, workers, control plane, console, HTTP, and the exit
+//! code.
+//!
+//! Everything that can be refused is had before the first worker starts: files of certificates,
+//! addresses, the pid file. The databases are not: when they are down clients are told so.
 
+mod doors;
+mod notify;
+
+use std::io;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
 
+use rustix::process::{getrlimit, setrlimit, Resource};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::cli::exit;
 use crate::config::Config;
+use crate::console::operator::Operator;
+use crate::console::{Console, Process};
+use crate::control::messages::Shutdown;
+use crate::control::signals::Signals;
+use crate::control::{tls, Control};
+use crate::logging::{self, Logging};
+use crate::worker::plane::{Common, Setting};
+use crate::worker::{self, Listener, Start};
+use doors::Doors;
 
-pub fn serve(_config: Config) -> ExitCode {
-    ExitCode::FAILURE
+pub use doors::DoorError;
+
+/// Threads for work that blocks: name look-ups and PBKDF2. Each worker's end is awaited on one
+/// more.
+const BLOCKING_THREADS_MAX: usize = 16;
+
+/// What the runtime's tasks get to end by themselves.
+const RUNTIME_END: Duration = Duration::from_millis(200);
+
+/// Files besides connections: log, epoll, doors, certificates being read.
+const FILES_SPARE: u64 = 100;
+
+/// Why the process ends badly.
+struct Failed {
+    code: u8,
+    why: String,
+}
+
+impl Failed {
+    fn new(code: u8) -> impl Fn(&dyn std::fmt::Display) -> Failed {
+        move |why| Failed { code, why: why.to_string() }
+    }
+}
+
+impl From<DoorError> for Failed {
+    fn from(error: DoorError) -> Failed {
+        Failed::new(exit::NO_PERMISSION)(&error)
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Failed {
+        Failed::new(exit::FAILED)(&error)
+    }
+}
+
+/// Serves until a signal or the console ends it.
+pub fn serve(config: Config) -> ExitCode {
+    serve_and(config, |_| false)
+}
+
+/// As [`serve`]; `ready` is called with the doors' addresses once they take clients, and says
+/// whether to stop at once.
+pub fn serve_and(config: Config, ready: impl FnOnce(&Addresses) -> bool) -> ExitCode {
+    let served = logging::start(&config.telemetry)
+        .map_err(Failed::from)
+        .and_then(|log| run(Arc::new(config), &log, ready));
+    match served {
+        Ok(()) => ExitCode::from(exit::FINE),
+        Err(Failed { code, why }) => {
+            eprintln!("{why}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Where clients and browsers can go.
+pub struct Addresses {
+    /// "127.0.0.1:6432", "unix:/run/pondage/.s.PGSQL.6432".
+    pub postgres: Vec<String>,
+    pub http: Option<std::net::SocketAddr>,
+}
+
+fn run(
+    config: Arc<Config>,
+    log: &Logging,
+    ready: impl FnOnce(&Addresses) -> bool,
+) -> Result<(), Failed> {
+    let listen_tls =
+        tls::listener(&config.listen.tls).map_err(|e| Failed::new(exit::BAD_CONFIGURATION)(&e))?;
+    let Doors { listeners, addresses, files: _files } = Doors::bind(&config.listen)?;
+    let http = match config.listen.http {
+        Some(address) => Some(doors::bind_tcp(address, config.listen.backlog)?),
+        None => None,
+    };
+    let _pid_file = match &config.runtime.pid_file {
+        Some(path) => Some(doors::write_pid_file(path)?),
+        None => None,
+    };
+    raise_file_limit(&config);
+    for notice in &config.notices {
+        tracing::warn!(event = "config_notice", "{notice}");
+    }
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS_MAX + config.runtime.workers)
+        .build()?;
+    let began = Instant::now();
+    let mut handles = Vec::new();
+    let mut inboxes = Vec::new();
+    for _ in 0..config.runtime.workers {
+        let (handle, inbox) = worker::mailbox()?;
+        handles.push(handle);
+        inboxes.push(inbox);
+    }
+    let (asks, asked) = mpsc::unbounded_channel();
+    let control =
+        Arc::new(Control::new(config.clone(), listen_tls.clone(), handles.clone(), began));
+    let door = Addresses {
+        postgres: addresses,
+        http: http.as_ref().and_then(|listener| listener.local_addr().ok()),
+    };
+
+    let served = runtime.block_on(async {
+        // Before anybody knows that we are there.
+        let signals = Signals::listen()?;
+        let setting = Setting {
+            worker: 0,
+            config: config.clone(),
+            common: Arc::new(Common::default()),
+            seed: [0; 32],
+            epoch: SystemTime::now(),
+            tls_ready: listen_tls.is_some(),
+        };
+        let mut ended = JoinSet::new();
+        let mut last = Some(listeners);
+        let count = inboxes.len();
+        for (number, inbox) in inboxes.into_iter().enumerate() {
+            // The last one gets the sockets themselves: when every worker has closed its own at
+            // shutdown, the address is free.
+            let listeners = match number + 1 == count {
+                true => last.take().unwrap_or_default(),
+                false => copies(last.as_deref().unwrap_or_default())?,
+            };
+            let setting = Setting {
+                worker: u8::try_from(number).unwrap_or(u8::MAX),
+                config: setting.config.clone(),
+                common: setting.common.clone(),
+                seed: rand::random(),
+                ..setting
+            };
+            let control = asks.clone();
+            let start = Start { setting, listeners, control, peers: handles.clone(), began };
+            let thread = worker::spawn(inbox, start)?;
+            ended.spawn_blocking(move || join(thread));
+        }
+        drop(asks);
+        tokio::spawn(signals.obey(control.clone()));
+        let bounding = control.clone();
+        tokio::spawn(async move { bounding.bound_shutdown().await });
+        let process: Arc<dyn Process> = control.clone();
+        let console = Console::new(Arc::new(Operator::new(process.clone())));
+        tokio::spawn(control.clone().run(asked, console));
+        if let Some(listener) = http {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            tokio::spawn(async move {
+                if let Err(error) = crate::http::serve(listener, process).await {
+                    tracing::error!(event = "http_failed", %error, "the HTTP door is closed");
+                }
+            });
+        }
+        control.set_listening();
+        announce(log, &door);
+        notify::tell("READY=1");
+        if ready(&door) {
+            control.begin_shutdown(Shutdown::Immediate);
+        }
+        wait(ended, &control).await
+    });
+    notify::tell("STOPPING=1");
+    runtime.shutdown_timeout(RUNTIME_END);
+    let forced = began.elapsed();
+    tracing::info!(event = "ended", duration_ms = forced.as_millis() as u64);
+    served
+}
+
+fn copies(listeners: &[Listener]) -> io::Result<Vec<Listener>> {
+    listeners.iter().map(Listener::try_clone).collect()
+}
+
+fn join(thread: JoinHandle<io::Result<()>>) -> Result<(), String> {
+    match thread.join() {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("it panicked".to_owned()),
+    }
+}
+
+/// Until every worker has ended. One that fails takes the others with it: its clients are lost,
+/// and half a process would hide that.
+async fn wait(mut ended: JoinSet<Result<(), String>>, control: &Control) -> Result<(), Failed> {
+    let mut failed = None;
+    while let Some(end) = ended.join_next().await {
+        if let Err(why) = end.unwrap_or_else(|error| Err(error.to_string())) {
+            tracing::error!(event = "worker_failed", error = why, "a worker has failed");
+            failed = Some(Failed::new(exit::FAILED)(&format!("error: a worker failed: {why}")));
+            control.begin_shutdown(Shutdown::Immediate);
+        }
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn announce(log: &Logging, door: &Addresses) {
+    let postgres = door.postgres.join(",");
+    let http = door.http.map_or_else(|| "off".to_owned(), |address| address.to_string());
+    let pid = std::process::id().to_string();
+    log.announce(
+        "ready",
+        &[
+            ("event", "ready"),
+            ("postgres", &postgres),
+            ("http", &http),
+            ("pid", &pid),
+            ("version", env!("CARGO_PKG_VERSION")),
+        ],
+    );
+}
+
+/// Raises the soft limit of open files to the hard one, and says when that won't do.
+fn raise_file_limit(config: &Config) {
+    let limit = getrlimit(Resource::Nofile);
+    let mut raised = limit.clone();
+    raised.current = limit.maximum;
+    let limit = match setrlimit(Resource::Nofile, raised.clone()) {
+        Ok(()) => raised.current,
+        Err(_) => limit.current,
+    };
+    // A server for each client is more than any pool has.
+    let needed = u64::from(config.runtime.max_clients) + FILES_SPARE;
+    if limit.is_some_and(|limit| limit < needed) {
+        tracing::warn!(
+            event = "file_limit",
+            limit,
+            needed,
+            "too few open files are allowed for max_clients: raise `ulimit -n` or LimitNOFILE"
+        );
+    }
 }

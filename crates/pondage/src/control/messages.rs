@@ -66,6 +66,7 @@ pub enum ToControl {
     Cancel {
         server: Ref,
         upstream: Arc<PoolConfig>,
+        ends: Ends,
         pid: u32,
         key: Vec<u8>,
     },

@@ -1,14 +1,192 @@
-//! The control plane.
+//! The control plane: slow and rare work, on one thread of its own.
+//!
+//! ```text
+//! worker --ToControl--> Control --task each--> dial, TLS, log-in, look-up, PBKDF2, cancel
+//!    ^-----ToWorker--------'                        '--> the same worker
+//! signals, console, HTTP --> Process --> reload, shut down: to every worker
+//! ```
+//!
+//! Each message becomes a task, so nothing that waits keeps anything else. How many tasks there
+//! are follows from who may ask (see [`crate::worker::ControlSender`]); what a task may use is
+//! bounded where it is used: [`dial::OPENING_MAX`], [`HANDSHAKES_MAX`], [`CANCELS_MAX`],
+//! [`authquery::LOOK_UPS_MAX`].
 
+pub mod authquery;
+pub mod cancel;
 pub mod client_tls;
 pub mod dial;
 pub mod keys;
 pub mod messages;
 pub mod open;
 pub mod pem;
+mod process;
+pub mod signals;
 pub mod tls;
 pub mod transport;
 pub mod verify;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use backend::moment::Moment;
+use rustls::ServerConfig;
+use tokio::sync::{mpsc, watch, Semaphore};
+
+use crate::config::Config;
+use crate::console::Console;
+use crate::link::{Ends, Link};
+use crate::worker::WorkerHandle;
+use authquery::AuthQueries;
+use dial::Dialer;
+use messages::{Ref, Shutdown, ToControl, ToWorker};
+
+/// Handshakes of clients under way at one time; the connection of one more is dropped.
+pub const HANDSHAKES_MAX: usize = 4096;
+
+/// Cancel requests under way at one time; more wait their turn.
+pub const CANCELS_MAX: usize = 256;
+
+/// What the process knows and can do; shared by the control plane's tasks, console and HTTP.
+pub struct Control {
+    config: ArcSwap<Config>,
+    listen_tls: ArcSwapOption<ServerConfig>,
+    workers: Vec<WorkerHandle>,
+    dialer: Arc<Dialer>,
+    auth_queries: AuthQueries,
+    handshakes: Semaphore,
+    cancels: Semaphore,
+    /// The clock of every [`Moment`].
+    began: Instant,
+    /// The doors take clients.
+    listening: AtomicBool,
+    /// How the process ends, once it does; a later way may be faster, never slower.
+    shutdown: watch::Sender<Option<Shutdown>>,
+    /// One reload at a time.
+    reloading: tokio::sync::Mutex<()>,
+}
+
+impl Control {
+    pub fn new(
+        config: Arc<Config>,
+        listen_tls: Option<Arc<ServerConfig>>,
+        workers: Vec<WorkerHandle>,
+        began: Instant,
+    ) -> Control {
+        let dialer = Arc::new(Dialer::default());
+        Control {
+            config: ArcSwap::new(config),
+            listen_tls: ArcSwapOption::new(listen_tls),
+            workers,
+            auth_queries: AuthQueries::new(dialer.clone()),
+            dialer,
+            handshakes: Semaphore::new(HANDSHAKES_MAX),
+            cancels: Semaphore::new(CANCELS_MAX),
+            began,
+            listening: AtomicBool::new(false),
+            shutdown: watch::Sender::new(None),
+            reloading: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Does what workers ask for, until every worker has ended.
+    pub async fn run(
+        self: Arc<Self>,
+        mut asked: mpsc::UnboundedReceiver<ToControl>,
+        mut console: Console,
+    ) {
+        while let Some(message) = asked.recv().await {
+            match message {
+                ToControl::Console { client, who, message } => {
+                    console.message(client, &who, message);
+                }
+                ToControl::ConsoleGone { client } => console.gone(client),
+                message => drop(tokio::spawn(self.clone().answer(message))),
+            }
+        }
+    }
+
+    fn tell(&self, worker: u8, message: ToWorker) {
+        if let Some(worker) = self.workers.get(usize::from(worker)) {
+            worker.send(message);
+        }
+    }
+
+    /// One message that needs no order.
+    async fn answer(self: Arc<Self>, message: ToControl) {
+        match message {
+            ToControl::Open { worker, ticket, config, kind } => {
+                let result = self.dialer.open(&config, &kind).await.map(Box::new);
+                if let Err(error) = &result {
+                    tracing::warn!(
+                        event = "server_open_failed",
+                        db = config.database,
+                        user = config.user,
+                        sqlstate = error.code,
+                        "{}",
+                        error.message
+                    );
+                }
+                self.tell(worker, ToWorker::ServerOpened { ticket, result });
+            }
+            ToControl::AcceptTls { worker, link, ends, began } => {
+                self.accept_tls(worker, link, ends, began).await;
+            }
+            ToControl::AuthQuery { client, config, user } => {
+                let answer = self.auth_queries.look_up(&self.config.load(), &config, user).await;
+                self.tell(client.worker, ToWorker::AuthAnswer { client, answer });
+            }
+            ToControl::CheckPassword { client, user, password, secret } => {
+                let check = move || secret.check_plain(&user, &password);
+                let right = self.dialer.keys.slowly(check).await.unwrap_or(false);
+                self.tell(client.worker, ToWorker::PasswordChecked { client, right });
+            }
+            ToControl::Derive { client, password } => self.derive(client, password).await,
+            ToControl::Cancel { server, upstream, ends, pid, key } => {
+                let _permit = self.cancels.acquire().await;
+                self.dialer.cancel(&upstream, &ends, pid, &key).await;
+                self.tell(server.worker, ToWorker::CancelDone { server });
+            }
+            ToControl::Console { .. } | ToControl::ConsoleGone { .. } => {}
+        }
+    }
+
+    async fn derive(&self, client: Ref, password: String) {
+        match self.dialer.keys.verifier(&password).await {
+            Ok(verifier) => {
+                self.tell(client.worker, ToWorker::Derived { client, password, verifier });
+            }
+            Err(error) => tracing::error!(event = "derive_failed", %error),
+        }
+    }
+
+    async fn accept_tls(&self, worker: u8, link: Link, ends: Ends, began: Moment) {
+        let Some(config) = self.listen_tls.load_full() else { return };
+        let Ok(_permit) = self.handshakes.try_acquire() else {
+            tracing::warn!(event = "tls_refused", "more than {HANDSHAKES_MAX} TLS handshakes");
+            return;
+        };
+        let limit = match self.config.load().runtime.login_timeout {
+            Duration::ZERO => Duration::MAX,
+            limit => limit.saturating_sub(self.now().since(began)),
+        };
+        match tls::accept(config, link, limit).await {
+            Ok((link, tls)) => self.tell(worker, ToWorker::Client { link, ends, tls, began }),
+            Err(error) => {
+                let from = match ends {
+                    Ends::Tcp { remote, .. } => remote.to_string(),
+                    Ends::Unix { .. } => "a Unix socket".to_owned(),
+                };
+                tracing::info!(event = "tls_failed", client = from, %error, "TLS handshake failed");
+            }
+        }
+    }
+
+    fn now(&self) -> Moment {
+        Moment(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+}
 
 #[cfg(test)]
 mod tests;

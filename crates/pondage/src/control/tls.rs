@@ -14,9 +14,6 @@ use super::transport::{Transport, Wire};
 use crate::config::{ListenTls, ListenTlsMode};
 use crate::link::Link;
 
-/// Most handshakes under way at one time; clients beyond it wait their turn within login_timeout.
-pub const HANDSHAKES_MAX: usize = 1024;
-
 /// The configuration of the listeners; none when TLS is off.
 ///
 /// # Errors

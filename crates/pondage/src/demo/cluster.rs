@@ -17,7 +17,10 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use rustix::process::{geteuid, kill_process, Pid, Signal};
 
 /// PostgreSQL has this long to accept connections; recovery does not happen here.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,6 +46,8 @@ pub struct Cluster {
 pub enum ClusterError {
     /// No `initdb` on this machine.
     NotInstalled,
+    /// It was told to stop before it was ready.
+    Stopped,
     /// This step failed, with what the program said.
     Failed { step: &'static str, why: String },
 }
@@ -51,6 +56,7 @@ impl fmt::Display for ClusterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ClusterError::NotInstalled => f.write_str("PostgreSQL is not installed here"),
+            ClusterError::Stopped => f.write_str("stopped before it was ready"),
             ClusterError::Failed { step, why } => write!(f, "cannot {step}: {why}"),
         }
     }
@@ -67,21 +73,37 @@ struct Owner {
 
 impl Cluster {
     /// Makes and starts a cluster that trusts its Unix socket, asks for SCRAM over TCP on a free
-    /// port of 127.0.0.1, and runs with `settings` (`name=value`).
+    /// port of 127.0.0.1, and runs with `settings` (`name=value`). Gives up soon after `stop` has
+    /// become true.
     ///
     /// # Errors
-    /// `NotInstalled`, or the step that failed; nothing is left behind.
-    pub fn start(settings: &[&str]) -> Result<Cluster, ClusterError> {
+    /// `NotInstalled`, `Stopped`, or the step that failed; nothing is left behind.
+    pub fn start(settings: &[&str], stop: &AtomicBool) -> Result<Cluster, ClusterError> {
+        Cluster::start_in("pondage-demo", settings, stop)
+    }
+
+    /// As [`Cluster::start`], in a directory whose name begins like this.
+    pub(super) fn start_in(
+        prefix: &str,
+        settings: &[&str],
+        stop: &AtomicBool,
+    ) -> Result<Cluster, ClusterError> {
         let bin = find_bin().ok_or(ClusterError::NotInstalled)?;
-        let failed =
-            |step| move |error: io::Error| ClusterError::Failed { step, why: error.to_string() };
         let owner = owner().map_err(failed("find a user to run PostgreSQL as"))?;
-        let directory = make_directory(owner).map_err(failed("make a directory"))?;
         let port = free_port().map_err(failed("find a free port"))?;
+        let directory = make_directory(prefix).map_err(failed("make a directory"))?;
+        // From here on dropping it removes everything.
         let mut cluster = Cluster { directory, child: None, port };
+        if let Some(Owner { uid, gid }) = owner {
+            chown(&cluster.directory, Some(uid), Some(gid))
+                .map_err(failed("give PostgreSQL its directory"))?;
+        }
         cluster.initdb(&bin, owner)?;
+        if stop.load(Ordering::Relaxed) {
+            return Err(ClusterError::Stopped);
+        }
         cluster.run(&bin, owner, settings)?;
-        cluster.wait_until_ready()?;
+        cluster.wait_until_ready(stop)?;
         Ok(cluster)
     }
 
@@ -119,8 +141,9 @@ impl Cluster {
             .args(["--username", SUPERUSER, "--encoding=UTF8", "--locale=C", "--no-sync"])
             .args(["--auth-local=trust", "--auth-host=scram-sha-256"])
             .stdin(Stdio::null())
+            .process_group(0)
             .output()
-            .map_err(|error| ClusterError::Failed { step, why: error.to_string() })?;
+            .map_err(failed(step))?;
         if output.status.success() {
             return Ok(());
         }
@@ -135,8 +158,7 @@ impl Cluster {
         settings: &[&str],
     ) -> Result<(), ClusterError> {
         let step = "start PostgreSQL";
-        let failed = |error: io::Error| ClusterError::Failed { step, why: error.to_string() };
-        let log = fs::File::create(self.log()).map_err(failed)?;
+        let log = fs::File::create(self.log()).map_err(failed(step))?;
         let mut postgres = command(&bin.join("postgres"), owner);
         postgres
             .current_dir(&self.directory)
@@ -150,16 +172,16 @@ impl Cluster {
             // Ctrl-C is for us; we stop it in order.
             .process_group(0)
             .stdin(Stdio::null())
-            .stdout(log.try_clone().map_err(failed)?)
+            .stdout(log.try_clone().map_err(failed(step))?)
             .stderr(log);
         for setting in settings {
             postgres.args(["-c", setting]);
         }
-        self.child = Some(postgres.spawn().map_err(failed)?);
+        self.child = Some(postgres.spawn().map_err(failed(step))?);
         Ok(())
     }
 
-    fn wait_until_ready(&mut self) -> Result<(), ClusterError> {
+    fn wait_until_ready(&mut self, stop: &AtomicBool) -> Result<(), ClusterError> {
         let socket = self.directory.join(format!(".s.PGSQL.{}", self.port));
         // The postmaster writes "ready" here once it takes connections.
         // Source: `LOCK_FILE_LINE_PM_STATUS` in src/include/miscadmin.h and utils/pidfile.h.
@@ -170,6 +192,9 @@ impl Cluster {
                 .is_ok_and(|text| text.lines().nth(7).is_some_and(|line| line.trim() == "ready"));
             if ready && UnixStream::connect(&socket).is_ok() {
                 return Ok(());
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(ClusterError::Stopped);
             }
             if !self.alive() {
                 break;
@@ -186,20 +211,12 @@ impl Cluster {
         self.directory.join("log")
     }
 
-    /// Sends a signal to the server process, by its own id.
-    fn signal(child: &Child, signal: &str) {
-        let pid = child.id().to_string();
-        let kill = Command::new("kill").args(["-s", signal, &pid]).stderr(Stdio::null()).status();
-        if let Err(error) = kill {
-            tracing::warn!(event = "demo_stop", error = %error, "cannot signal PostgreSQL");
-        }
-    }
-
     fn stop(&mut self) {
         let Some(mut child) = self.child.take() else { return };
         // Source: PostgreSQL documentation, "Shutting Down the Server": INT is fast, QUIT is now.
-        for signal in ["INT", "QUIT"] {
-            Cluster::signal(&child, signal);
+        for signal in [Signal::INT, Signal::QUIT] {
+            // It fails when the process has ended, which is what is wanted.
+            let _ = kill_process(Pid::from_child(&child), signal);
             let began = Instant::now();
             while began.elapsed() < STOP_TIMEOUT {
                 if !matches!(child.try_wait(), Ok(None)) {
@@ -251,8 +268,7 @@ fn debian_bin(complete: impl Fn(&PathBuf) -> bool) -> Option<PathBuf> {
 
 /// As whom to run it: none means as ourselves; `postgres` or `nobody` when we are root.
 fn owner() -> io::Result<Option<Owner>> {
-    use std::os::unix::fs::MetadataExt;
-    if fs::metadata("/proc/self")?.uid() != 0 {
+    if !geteuid().is_root() {
         return Ok(None);
     }
     let users = fs::read_to_string("/etc/passwd")?;
@@ -269,15 +285,17 @@ fn user(passwd: &str, name: &str) -> Option<Owner> {
     Some(Owner { uid: fields.next()?.parse().ok()?, gid: fields.next()?.parse().ok()? })
 }
 
-fn make_directory(owner: Option<Owner>) -> io::Result<PathBuf> {
+/// Only its owner gets at it; its name can't be guessed.
+fn make_directory(prefix: &str) -> io::Result<PathBuf> {
     use rand::distr::{Alphanumeric, SampleString};
     let name = Alphanumeric.sample_string(&mut rand::rng(), 8);
-    let directory = std::env::temp_dir().join(format!("pondage-demo-{name}"));
+    let directory = std::env::temp_dir().join(format!("{prefix}-{name}"));
     fs::DirBuilder::new().mode(0o700).create(&directory)?;
-    if let Some(Owner { uid, gid }) = owner {
-        chown(&directory, Some(uid), Some(gid))?;
-    }
     Ok(directory)
+}
+
+fn failed(step: &'static str) -> impl Fn(io::Error) -> ClusterError {
+    move |error| ClusterError::Failed { step, why: error.to_string() }
 }
 
 fn free_port() -> io::Result<u16> {

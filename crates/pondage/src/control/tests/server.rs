@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tokio_postgres::NoTls;
@@ -39,7 +40,7 @@ pub struct Server {
 
 impl Server {
     pub async fn start() -> Server {
-        let cluster = Cluster::start(&[]).expect("a cluster");
+        let cluster = Cluster::start(&[], &AtomicBool::new(false)).expect("a cluster");
         let certificates = Certificates::make(cluster.directory());
         let owner = fs::metadata(cluster.data()).expect("data");
         let data = |name: &str, text: &str| {

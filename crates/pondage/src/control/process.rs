@@ -1,0 +1,124 @@
+//! What console, HTTP and signals do to the whole process.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use super::messages::{Shutdown, ToWorker};
+use super::{tls, Control};
+use crate::config::{self, Config};
+use crate::console::{Condition, Pending, Process};
+
+impl Process for Control {
+    fn config(&self) -> Arc<Config> {
+        self.config.load_full()
+    }
+
+    fn workers(&self) -> u8 {
+        u8::try_from(self.workers.len()).unwrap_or(u8::MAX)
+    }
+
+    fn send(&self, worker: u8, message: ToWorker) -> bool {
+        match self.workers.get(usize::from(worker)) {
+            Some(worker) => {
+                worker.send(message);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn reload(&self) -> Pending<'_, Result<Vec<String>, String>> {
+        Box::pin(async {
+            let _alone = self.reloading.lock().await;
+            self.reload_now()
+        })
+    }
+
+    fn shutdown(&self, how: Shutdown) {
+        self.begin_shutdown(how);
+    }
+
+    fn condition(&self) -> Condition {
+        let stopping = self.shutdown.borrow().is_some();
+        Condition { listening: self.listening.load(Ordering::Relaxed) && !stopping, stopping }
+    }
+}
+
+impl Control {
+    /// Reads configuration and certificates whole, and only then swaps them. What needs a restart
+    /// is listed and stays as it was.
+    fn reload_now(&self) -> Result<Vec<String>, String> {
+        let old = self.config.load_full();
+        let new = config::reload(&old).map_err(|report| report.to_string())?;
+        let listen_tls = tls::listener(&new.listen.tls).map_err(|error| error.to_string())?;
+        let changed = config::changed_unreloadable(&old, &new);
+        let mut notes: Vec<String> = changed
+            .iter()
+            .map(|change| {
+                let config::Change { key, old, new } = change;
+                format!("{key} stays {old} until a restart; the configuration says {new}")
+            })
+            .collect();
+        notes.extend(new.notices.iter().cloned());
+        let new = Arc::new(new);
+        self.config.store(new.clone());
+        self.listen_tls.store(listen_tls.clone());
+        self.dialer.forget();
+        self.auth_queries.forget();
+        for worker in &self.workers {
+            worker.send(ToWorker::Reload { config: new.clone(), tls: listen_tls.clone() });
+        }
+        Ok(notes)
+    }
+
+    /// The doors are open.
+    pub fn set_listening(&self) {
+        self.listening.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells every worker to end. A way that waits less replaces one that waits more.
+    pub fn begin_shutdown(&self, how: Shutdown) {
+        let haste = |how: Shutdown| match how {
+            Shutdown::WaitForClients => 1,
+            Shutdown::WaitForServers => 2,
+            Shutdown::Immediate => 3,
+        };
+        let begun = self.shutdown.send_if_modified(|now| {
+            let faster = now.is_none_or(|now| haste(how) > haste(now));
+            if faster {
+                *now = Some(how);
+            }
+            faster
+        });
+        if begun {
+            tracing::info!(event = "shutdown", how = ?how, "shutting down");
+            for worker in &self.workers {
+                worker.send(ToWorker::Shutdown(how));
+            }
+        }
+    }
+
+    /// How the process ends, once it does.
+    pub fn stopping(&self) -> Option<Shutdown> {
+        *self.shutdown.borrow()
+    }
+
+    /// Waits for a shutdown to begin and then at most for shutdown_timeout; what is left after
+    /// that is closed at once.
+    pub async fn bound_shutdown(&self) {
+        let mut begun = self.shutdown.subscribe();
+        if begun.wait_for(Option::is_some).await.is_err() {
+            return;
+        }
+        let limit = self.config.load().runtime.shutdown_timeout;
+        if limit.is_zero() {
+            return;
+        }
+        tokio::time::sleep(limit).await;
+        if self.stopping() != Some(Shutdown::Immediate) {
+            let waited = limit.as_millis();
+            tracing::warn!(event = "shutdown_timeout", duration_ms = waited, "clients are closed");
+            self.begin_shutdown(Shutdown::Immediate);
+        }
+    }
+}

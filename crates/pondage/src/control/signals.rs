@@ -1,0 +1,61 @@
+//! Signals: HUP reloads; TERM ends when the clients have left, a second one at once; INT ends when
+//! the servers are idle, a second one at once; QUIT ends at once.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::signal::unix::{signal, SignalKind};
+
+use super::messages::Shutdown;
+use super::Control;
+use crate::console::Process;
+
+/// Signals that were asked for and not yet delivered count from here on.
+pub struct Signals {
+    hup: tokio::signal::unix::Signal,
+    term: tokio::signal::unix::Signal,
+    int: tokio::signal::unix::Signal,
+    quit: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// # Errors
+    /// When the runtime can't listen for signals.
+    pub fn listen() -> io::Result<Signals> {
+        Ok(Signals {
+            hup: signal(SignalKind::hangup())?,
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+        })
+    }
+
+    /// Does what signals say, for ever.
+    pub async fn obey(mut self, control: Arc<Control>) {
+        loop {
+            let how = tokio::select! {
+                _ = self.hup.recv() => {
+                    reload(&control).await;
+                    continue;
+                }
+                _ = self.term.recv() => Shutdown::WaitForClients,
+                _ = self.int.recv() => Shutdown::WaitForServers,
+                _ = self.quit.recv() => Shutdown::Immediate,
+            };
+            let again = control.stopping() == Some(how);
+            control.begin_shutdown(if again { Shutdown::Immediate } else { how });
+        }
+    }
+}
+
+async fn reload(control: &Control) {
+    match control.reload().await {
+        Ok(notes) => {
+            tracing::info!(event = "reload", "configuration reloaded");
+            for note in notes {
+                tracing::warn!(event = "reload_note", "{note}");
+            }
+        }
+        Err(why) => tracing::error!(event = "reload_refused", "{why}"),
+    }
+}

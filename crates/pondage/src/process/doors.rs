@@ -1,0 +1,297 @@
+//! The sockets the process listens on, and its pid file: made at start, removed at the end.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use crate::config::{Address, Listen};
+use crate::worker::Listener;
+
+/// A socket or file that can't be had.
+#[derive(Debug)]
+pub struct DoorError {
+    /// `P0211` and on.
+    code: &'static str,
+    what: String,
+    why: String,
+    help: String,
+}
+
+impl fmt::Display for DoorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DoorError { code, what, why, help } = self;
+        writeln!(f, "error[{code}]: cannot {what}: {why}")?;
+        write!(f, "   = help: {help}")
+    }
+}
+
+impl std::error::Error for DoorError {}
+
+/// A file that goes when this does.
+#[derive(Debug)]
+pub struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The bound doors for PostgreSQL clients.
+#[derive(Debug)]
+pub struct Doors {
+    pub listeners: Vec<Listener>,
+    /// As they turned out: port 0 has become a port.
+    pub addresses: Vec<String>,
+    /// The files of Unix sockets.
+    pub files: Vec<Removed>,
+}
+
+impl Doors {
+    /// Binds every address.
+    ///
+    /// # Errors
+    /// The first that can't be had; those before it are let go.
+    pub fn bind(listen: &Listen) -> Result<Doors, DoorError> {
+        let mut doors = Doors { listeners: Vec::new(), addresses: Vec::new(), files: Vec::new() };
+        for address in &listen.postgres {
+            match address {
+                Address::Tcp(address) => {
+                    let listener = bind_tcp(*address, listen.backlog)?;
+                    let local = listener.local_addr().unwrap_or(*address);
+                    doors.addresses.push(local.to_string());
+                    doors.listeners.push(Listener::Tcp(listener));
+                }
+                Address::Unix { directory, port } => {
+                    let path = crate::control::dial::socket_path(directory, *port);
+                    let listener = bind_unix(&path, listen.unix_socket_mode, listen.backlog)
+                        .map_err(|error| unix_error(&path, &error))?;
+                    doors.addresses.push(format!("unix:{}", path.display()));
+                    doors.files.push(Removed(path));
+                    doors.listeners.push(Listener::Unix { listener, port: *port });
+                }
+            }
+        }
+        Ok(doors)
+    }
+}
+
+/// Binds a non-blocking TCP listener.
+///
+/// # Errors
+/// P0211 when the address is in use, P0212 when it isn't allowed, P0213 for the rest.
+pub fn bind_tcp(address: SocketAddr, backlog: u32) -> Result<std::net::TcpListener, DoorError> {
+    let bound = || -> io::Result<std::net::TcpListener> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        if address.is_ipv6() {
+            // So that 0.0.0.0 and [::] can be listed beside one another, as with PostgreSQL.
+            socket.set_only_v6(true)?;
+        }
+        socket.bind(&address.into())?;
+        socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        socket.set_nonblocking(true)?;
+        Ok(socket.into())
+    };
+    bound().map_err(|error| {
+        let port = address.port();
+        let help = match error.kind() {
+            io::ErrorKind::AddrInUse => format!(
+                "another process listens there (`ss -ltnp 'sport = :{port}'` shows it); stop it, \
+                 or choose another address with --listen or --http"
+            ),
+            io::ErrorKind::PermissionDenied => {
+                "ports below 1024 are root's: choose a higher one, or grant CAP_NET_BIND_SERVICE"
+                    .to_owned()
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                "this machine has no such address (`ip address` shows what it has)".to_owned()
+            }
+            _ => "choose another address with --listen or --http".to_owned(),
+        };
+        DoorError {
+            code: code_of(&error),
+            what: format!("listen on {address}"),
+            why: error.to_string(),
+            help,
+        }
+    })
+}
+
+fn code_of(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "P0211",
+        io::ErrorKind::PermissionDenied => "P0212",
+        _ => "P0213",
+    }
+}
+
+fn bind_unix(path: &Path, mode: u32, backlog: u32) -> io::Result<std::os::unix::net::UnixListener> {
+    remove_stale(path)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    // Before it listens: nobody gets in by wider permissions.
+    let narrowed = fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .and_then(|()| socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX)))
+        .and_then(|()| socket.set_nonblocking(true));
+    if let Err(error) = narrowed {
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(socket.into())
+}
+
+/// Removes the socket of a process that is gone; one that answers is in use.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
+    if !metadata.file_type().is_socket() {
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, "a file that is no socket is there"));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(error) => Err(error),
+        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+    }
+}
+
+fn unix_error(path: &Path, error: &io::Error) -> DoorError {
+    let directory = path.parent().unwrap_or(path).display();
+    let help = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another process serves it; stop it, or choose another directory or port".to_owned()
+        }
+        io::ErrorKind::NotFound => format!("make the directory {directory}"),
+        io::ErrorKind::PermissionDenied => {
+            format!("let the user that runs pondage write to {directory}")
+        }
+        _ => "choose another directory (a path has at most 107 bytes)".to_owned(),
+    };
+    let what = format!("listen on {}", path.display());
+    DoorError { code: code_of(error), what, why: error.to_string(), help }
+}
+
+/// Writes this process's id to `path`.
+///
+/// # Errors
+/// P0214 when another process that runs has written it, P0215 when it can't be written.
+pub fn write_pid_file(path: &Path) -> Result<Removed, DoorError> {
+    let what = format!("write the pid file {}", path.display());
+    let running = fs::read_to_string(path)
+        .ok()
+        .and_then(|text| text.trim().parse::<u32>().ok())
+        .filter(|pid| *pid != std::process::id() && Path::new(&format!("/proc/{pid}")).exists());
+    if let Some(pid) = running {
+        return Err(DoorError {
+            code: "P0214",
+            what,
+            why: format!("process {pid} wrote it and still runs"),
+            help: "stop that process, or give this one a pid file of its own".to_owned(),
+        });
+    }
+    fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o644)
+        .open(path)
+        .and_then(|mut file| writeln!(file, "{}", std::process::id()))
+        .map(|()| Removed(path.to_owned()))
+        .map_err(|error| DoorError {
+            code: "P0215",
+            what,
+            why: error.to_string(),
+            help: "let the user that runs pondage write there, or change runtime.pid_file"
+                .to_owned(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn make(name: &str) -> Directory {
+            let id = std::process::id();
+            let path = std::env::temp_dir().join(format!("pondage-doors-{name}-{id}"));
+            fs::create_dir_all(&path).expect("directory");
+            Directory(path)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn listen(addresses: Vec<Address>) -> Listen {
+        let mut config = crate::config::Config::from_text("[databases.app]\n").expect("config");
+        config.listen.postgres = addresses;
+        config.listen.unix_socket_mode = 0o700;
+        config.listen
+    }
+
+    #[test]
+    fn an_address_in_use_is_named_with_its_code_and_what_to_do() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+        let address = taken.local_addr().expect("address");
+        let error = Doors::bind(&listen(vec![Address::Tcp(address)])).expect_err("in use");
+        let text = error.to_string();
+        assert!(text.starts_with(&format!("error[P0211]: cannot listen on {address}: Address")));
+        assert!(text.contains("= help: another process listens there"), "{text}");
+    }
+
+    #[test]
+    fn the_socket_of_a_process_that_is_gone_is_replaced_and_removed_at_the_end() {
+        let directory = Directory::make("stale");
+        let path = directory.0.join(".s.PGSQL.6432");
+        drop(UnixListener::bind(&path).expect("bind"));
+        let address = Address::Unix { directory: directory.0.clone(), port: 6432 };
+        let doors = Doors::bind(&listen(vec![address.clone()])).expect("bind");
+        assert!(UnixStream::connect(&path).is_ok());
+        let mode = fs::metadata(&path).expect("metadata").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+
+        let error = Doors::bind(&listen(vec![address])).expect_err("in use").to_string();
+        assert!(error.starts_with("error[P0211]") && error.contains("another process"), "{error}");
+        assert!(path.exists());
+        drop(doors);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_socket_is_not_removed() {
+        let directory = Directory::make("file");
+        let path = directory.0.join(".s.PGSQL.6432");
+        fs::write(&path, "precious").expect("write");
+        let address = Address::Unix { directory: directory.0.clone(), port: 6432 };
+        assert!(Doors::bind(&listen(vec![address])).is_err());
+        assert_eq!(fs::read_to_string(&path).expect("read"), "precious");
+    }
+
+    #[test]
+    fn the_pid_file_of_a_process_that_runs_is_respected() {
+        let directory = Directory::make("pid");
+        let path = directory.0.join("pondage.pid");
+        fs::write(&path, "1\n").expect("write");
+        let error = write_pid_file(&path).expect_err("running").to_string();
+        assert!(error.contains("P0214") && error.contains("process 1 "), "{error}");
+        fs::write(&path, "4194999\n").expect("write");
+        let written = write_pid_file(&path).expect("stale");
+        let text = fs::read_to_string(&path).expect("read");
+        assert_eq!(text.trim(), std::process::id().to_string());
+        drop(written);
+        assert!(!path.exists());
+    }
+}
