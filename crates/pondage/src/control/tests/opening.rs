@@ -20,16 +20,21 @@ async fn refused(config: &PoolConfig) -> OpenError {
     open(config).await.expect_err("a refusal")
 }
 
-/// Runs `SELECT 'here'` on a handed-over connection as a worker would, and says whether the
-/// answer came.
-fn answers(mut link: Link) -> bool {
+/// Whether a handed-over connection answers a query.
+fn answers(link: Link) -> bool {
+    run(link, "SELECT 'here'").contains("here")
+}
+
+/// Runs a query on a handed-over connection as a worker would; gives what came back as text.
+pub fn run(mut link: Link, sql: &str) -> String {
     let mut query = Vec::new();
-    wire::pg::frontend::put_query(&mut query, "SELECT 'here'");
+    wire::pg::frontend::put_query(&mut query, sql);
     let mut received = std::mem::take(&mut link.early);
+    let patience = Some(Duration::from_secs(20));
     match &mut link.socket {
         Socket::Tcp(stream) => {
             stream.set_nonblocking(false).expect("blocking");
-            stream.set_read_timeout(Some(Duration::from_secs(10))).expect("timeout");
+            stream.set_read_timeout(patience).expect("timeout");
             match link.tls.as_deref_mut() {
                 Some(rustls::Connection::Client(session)) => {
                     exchange(&mut rustls::Stream::new(session, stream), &query, &mut received)
@@ -40,11 +45,11 @@ fn answers(mut link: Link) -> bool {
         }
         Socket::Unix(stream) => {
             stream.set_nonblocking(false).expect("blocking");
-            stream.set_read_timeout(Some(Duration::from_secs(10))).expect("timeout");
+            stream.set_read_timeout(patience).expect("timeout");
             exchange(stream, &query, &mut received)
         }
     }
-    received.windows(4).any(|window| window == b"here")
+    String::from_utf8_lossy(&received).into_owned()
 }
 
 fn exchange(stream: &mut (impl Read + Write), query: &[u8], received: &mut Vec<u8>) {
