@@ -15,7 +15,7 @@ mod document;
 mod environment;
 mod files;
 mod load;
-mod nearest;
+pub(crate) mod nearest;
 pub mod options;
 mod postgres_url;
 pub mod report;

@@ -4,7 +4,7 @@
 const WORD_MAX: usize = 100;
 
 /// The nearest of `known`, if it is near: a third of its letters may be wrong.
-pub(super) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.to_lowercase().chars().collect();
     if word.len() > WORD_MAX {
         return None;

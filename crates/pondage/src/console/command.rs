@@ -8,10 +8,10 @@ use std::borrow::Cow;
 
 use wire::pg::sqlstate;
 
-use super::nearest::nearest;
 use super::settings::{self, Setting};
 use super::tokens::{self, Token};
 use super::Failure;
+use crate::config::nearest::nearest;
 use crate::control::messages::Shutdown;
 
 /// Most commands in one message.

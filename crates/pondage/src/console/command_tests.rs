@@ -108,7 +108,7 @@ fn an_unknown_command_names_its_nearest_one() {
         ("relod", "Did you mean RELOAD?"),
         ("pools", "Did you mean SHOW POOLS?"),
         ("SHOW POOL", "Did you mean SHOW POOLS?"),
-        ("show stat", "Did you mean SHOW STATS?"),
+        ("show clents", "Did you mean SHOW CLIENTS?"),
     ] {
         let failure = refused(text);
         assert_eq!(failure.code, "42601", "{text}");
@@ -153,4 +153,28 @@ fn several_commands_share_a_message_and_one_bad_one_refuses_all() {
     assert_eq!(refused("PAUSE a; NONSENSE").code, "42601");
     assert_eq!(parse(b"\xff").unwrap_err().code, "22021");
     assert_eq!(refused(&"RELOAD;".repeat(COMMANDS_MAX + 1)).code, "54000");
+}
+
+#[test]
+fn the_help_names_every_show_that_works() {
+    let known: Vec<&str> = HELP.split(|c: char| !c.is_ascii_uppercase() && c != '_').collect();
+    for show in Show::ALL.iter().filter(|show| **show != Show::Fds) {
+        assert!(known.contains(&show.word()), "{}", show.word());
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_parser_panic(
+        words in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "show", "select", "set", "pause", "kill_client", "shutdown", "a", "\"", "'", ";", "=",
+                "to", ",", "(", ")", "--", "/*", "*/", "1", "é", "\n", "transaction", "session",
+            ]),
+            0..10,
+        ),
+    ) {
+        let _ = parse(words.join(" ").as_bytes());
+        let _ = parse(words.concat().as_bytes());
+    }
 }

@@ -25,7 +25,6 @@ use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
 
 pub mod columns;
 pub mod command;
-pub mod nearest;
 pub mod operator;
 pub mod session;
 mod settings;
@@ -38,8 +37,6 @@ pub mod view;
 use operator::Operator;
 use session::Session;
 
-/// Databases that are the console.
-pub const DATABASES: [&str; 3] = ["pondage", "pgbouncer", "admin"];
 /// Console clients at one time.
 pub const SESSIONS_MAX: usize = 128;
 /// Longest message of a console client, in bytes.
@@ -219,5 +216,9 @@ fn reply(operator: &Operator, client: Ref, session: &mut Session) -> bool {
     !close
 }
 
+#[cfg(test)]
+mod driver_tests;
+#[cfg(test)]
+pub mod fixture;
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use backend::moment::Moment;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use wire::pg::sqlstate;
 
 use super::command::{Act, Constant, ConstantValue, Request, Show};
@@ -14,20 +15,23 @@ use super::show::{self, Facts};
 use super::stats::{self, Sampler};
 use super::table::{Table, Value};
 use super::view::{self, View};
-use super::{columns, Failure, Process, DATABASES};
-use crate::config::Config;
+use super::{columns, Failure, Process};
+use crate::config::nearest::nearest;
+use crate::config::{is_console, Config};
 use crate::control::messages::{Command, ConsoleUser, ToWorker};
 use crate::worker::snapshot::PoolSnapshot;
 
 /// A worker's turn takes milliseconds; one that has not answered after this is stuck.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
+/// When an operator begins, so that the first averages have a second before them.
+const FIRST_MOMENT: Moment = Moment(1_000_000);
 /// Databases behind the wildcard that may be paused or disabled by name.
 const SWITCHES_MAX: usize = 10_000;
 
 /// What the console's commands act on; the HTTP door reads through it too.
 pub struct Operator {
     process: Arc<dyn Process>,
-    /// The beginning of this operator's [`Moment`]s.
+    /// [`FIRST_MOMENT`].
     began: Instant,
     /// Guards two samples; held for map look-ups only.
     sampler: Mutex<Sampler>,
@@ -64,6 +68,20 @@ impl Switches {
         }
     }
 
+    #[cfg(test)]
+    pub fn paused(database: &str) -> Switches {
+        let mut switches = Switches::default();
+        switches.pause(&Some(database.to_owned()));
+        switches
+    }
+
+    #[cfg(test)]
+    pub fn everything_paused() -> Switches {
+        let mut switches = Switches::default();
+        switches.pause(&None);
+        switches
+    }
+
     fn pause(&mut self, database: &Option<String>) {
         match database {
             None => self.all_paused = true,
@@ -84,12 +102,10 @@ impl Switches {
 
 impl Operator {
     pub fn new(process: Arc<dyn Process>) -> Operator {
-        // Moments begin a second late, so that the first averages have a second before them.
-        let began = Instant::now();
         Operator {
             process,
-            began,
-            sampler: Mutex::new(Sampler::new(Moment(FIRST_MOMENT_US))),
+            began: Instant::now(),
+            sampler: Mutex::new(Sampler::new(FIRST_MOMENT)),
             switches: Mutex::new(Switches::default()),
         }
     }
@@ -99,7 +115,7 @@ impl Operator {
     }
 
     fn now(&self) -> Moment {
-        Moment(FIRST_MOMENT_US).after(self.began.elapsed())
+        FIRST_MOMENT.after(self.began.elapsed())
     }
 
     fn sampler(&self) -> MutexGuard<'_, Sampler> {
@@ -328,7 +344,7 @@ impl Operator {
         if configured(name) {
             return Ok(());
         }
-        if DATABASES.contains(&name.as_str()) {
+        if is_console(name) {
             return Err(state_failure(format!("cannot {verb} admin db: {name}")));
         }
         if configured("*") {
@@ -337,7 +353,7 @@ impl Operator {
         let failure =
             Failure::new(sqlstate::INVALID_CATALOG_NAME, format!("no such database: {name}"));
         let names = config.databases.keys().map(String::as_str);
-        Err(match super::nearest::nearest(name, names) {
+        Err(match nearest(name, names) {
             Some(near) => failure.hint(format!("Did you mean {near}?")),
             None => failure.hint("SHOW DATABASES lists them."),
         })
@@ -372,9 +388,6 @@ impl Operator {
         answer
     }
 }
-
-/// See [`Operator::new`].
-const FIRST_MOMENT_US: u64 = 1_000_000;
 
 fn heard(
     worker: u8,

@@ -4,7 +4,8 @@
 //! and hand the [`Answer`] to [`Session::answer`]; then send what [`Session::output`] gives. No
 //! message may be taken while a request is out.
 //!
-//! Both query protocols work. Commands have no transactions, so ReadyForQuery always says idle.
+//! Both query protocols work. BEGIN and COMMIT only mark how long portals live, for drivers that
+//! fetch by and by; commands take effect at once.
 //!
 //! Source: PostgreSQL documentation, "Message Flow".
 
@@ -19,8 +20,10 @@ use super::command::{self, Request};
 use super::table::{self, Column, Format, Formats, Table, Value};
 use super::{columns, Failure};
 
-/// Named statements and portals of one client, each.
-const NAMES_MAX: usize = 256;
+/// Prepared statements of one client.
+const STATEMENTS_MAX: usize = 256;
+/// Portals of one client; each may hold the rows of a SHOW.
+const PORTALS_MAX: usize = 16;
 /// Replies are handed out when they have grown to this many bytes, Sync or not.
 const OUTPUT_BYTES: usize = 64 << 10;
 
@@ -53,6 +56,8 @@ pub struct Session {
     statements: HashMap<Vec<u8>, Option<Request>>,
     portals: HashMap<Vec<u8>, Portal>,
     work: Work,
+    /// Between BEGIN and COMMIT or ROLLBACK.
+    in_transaction: bool,
     /// After an error in the extended protocol, until Sync.
     skipping: bool,
     out: Vec<u8>,
@@ -140,6 +145,7 @@ impl Session {
             Work::Query { out: None, .. } => {}
             Work::Query { left, out: Some(request) } => match answer.result {
                 Ok(result) => {
+                    self.mark_transaction(&request);
                     self.whole_result(&request, result);
                     self.work = Work::Query { left, out: None };
                 }
@@ -148,7 +154,7 @@ impl Session {
                     self.ready();
                 }
             },
-            Work::Execute { portal, limit, .. } => match answer.result {
+            Work::Execute { portal, limit, request, .. } => match answer.result {
                 Ok(result) => {
                     // A command without rows is done too: another Execute does not run it again.
                     let (columns, rows) =
@@ -157,6 +163,7 @@ impl Session {
                         entry.result = Some(Remaining { columns, rows: rows.into_iter() });
                     }
                     self.send_rows(&portal, limit);
+                    self.mark_transaction(&request);
                 }
                 Err(failure) => self.fail(&failure),
             },
@@ -224,7 +231,8 @@ impl Session {
     fn query(&mut self, body: &[u8]) {
         // Source: "Simple Query": it ends the unnamed statement and portal.
         self.statements.remove(&b""[..]);
-        self.portals.clear();
+        self.portals.remove(&b""[..]);
+        self.end_portals();
         match frontend::query(body).map_err(malformed).and_then(command::parse) {
             Ok(requests) if requests.is_empty() => {
                 backend::put_empty_query(&mut self.out);
@@ -250,7 +258,7 @@ impl Session {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(Failure::new(sqlstate::SYNTAX_ERROR, message));
         }
-        room_for_one_more(&self.statements, parse.name, "prepared statements")?;
+        room_for_one_more(&self.statements, parse.name, STATEMENTS_MAX, "prepared statements")?;
         self.statements.insert(parse.name.to_vec(), requests.pop());
         backend::put_parse_complete(&mut self.out);
         Ok(())
@@ -273,7 +281,7 @@ impl Session {
                 format!("bind message has {count} result formats but query has {width} columns");
             return Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, message));
         }
-        room_for_one_more(&self.portals, head.portal, "portals")?;
+        room_for_one_more(&self.portals, head.portal, PORTALS_MAX, "portals")?;
         self.portals.insert(head.portal.to_vec(), Portal { request, formats, result: None });
         backend::put_bind_complete(&mut self.out);
         Ok(())
@@ -322,10 +330,29 @@ impl Session {
     }
 
     fn sync(&mut self) {
-        // Portals end with their transaction, and every Sync ends one here.
-        self.portals.clear();
+        self.end_portals();
         self.skipping = false;
         self.ready();
+    }
+
+    /// Portals end with their transaction, which outside of BEGIN and COMMIT is one message long.
+    fn end_portals(&mut self) {
+        if !self.in_transaction {
+            self.portals.clear();
+        }
+    }
+
+    fn mark_transaction(&mut self, request: &Request) {
+        match request {
+            Request::Ignored { tag: "BEGIN" | "START TRANSACTION", .. } => {
+                self.in_transaction = true;
+            }
+            Request::Ignored { tag: "COMMIT" | "ROLLBACK", .. } => {
+                self.in_transaction = false;
+                self.end_portals();
+            }
+            _ => {}
+        }
     }
 
     fn statement(&self, name: &[u8]) -> Result<&Option<Request>, Failure> {
@@ -364,12 +391,15 @@ impl Session {
         if sent == limit {
             backend::put_portal_suspended(&mut self.out);
         } else {
+            // Frees what held the rows.
+            left.rows = Vec::new().into_iter();
             backend::put_command_complete(&mut self.out, &tag(request, sent));
         }
     }
 
     fn ready(&mut self) {
-        backend::put_ready(&mut self.out, TxStatus::Idle);
+        let status = if self.in_transaction { TxStatus::InTransaction } else { TxStatus::Idle };
+        backend::put_ready(&mut self.out, status);
         self.work = Work::None;
         self.flush = true;
     }
@@ -449,12 +479,13 @@ fn bind_formats(rest: &[u8]) -> Result<Formats, Failure> {
 fn room_for_one_more<T>(
     names: &HashMap<Vec<u8>, T>,
     name: &[u8],
+    max: usize,
     what: &str,
 ) -> Result<(), Failure> {
-    if names.len() < NAMES_MAX || names.contains_key(name) {
+    if names.len() < max || names.contains_key(name) {
         return Ok(());
     }
-    let message = format!("more than {NAMES_MAX} {what}");
+    let message = format!("more than {max} {what}");
     Err(Failure::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).hint("Close some."))
 }
 

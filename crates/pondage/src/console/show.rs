@@ -246,13 +246,18 @@ fn connection(worker: u8, one: &ConnectionSnapshot, side: Side) -> Vec<Value> {
         }
         Ends::Unix { port, .. } => ("unix".to_owned(), port, "unix".to_owned(), port),
     };
+    // As PgBouncer words it: who is joined to nobody is idle.
+    let state = match one.state {
+        "active" if one.link.is_none() => "idle",
+        other => other,
+    };
     let link = one.link.map(|(slot, generation)| side.other().pointer(worker, slot, generation));
     vec![
         Value::text(side.letter()),
         Value::text(one.user.clone()),
         Value::text(one.database.clone()),
         Value::text(one.replication),
-        Value::text(one.state),
+        Value::text(state),
         Value::text(remote),
         Value::from(u32::from(remote_port)),
         Value::text(local),
@@ -283,9 +288,10 @@ fn time(at: SystemTime) -> String {
 }
 
 fn lists(facts: &Facts<'_>) -> Vec<Vec<Value>> {
-    let free = |cache: &str| {
+    // Kinds of memory as workers name them.
+    let free = |kind: &str| {
         let parts = facts.workers.iter().flat_map(|worker| &worker.memory);
-        Value::from(parts.filter(|part| part.name == cache).map(|part| part.free).sum::<u64>())
+        Value::from(parts.filter(|part| part.name == kind).map(|part| part.free).sum::<u64>())
     };
     let count = |number: usize| Value::from(number);
     let sum = |list: fn(&WorkerSnapshot) -> usize| {
@@ -297,10 +303,10 @@ fn lists(facts: &Facts<'_>) -> Vec<Vec<Value>> {
         ("peers", count(0)),
         ("pools", count(facts.pools.len())),
         ("peer_pools", count(0)),
-        ("free_clients", free("client_cache")),
+        ("free_clients", free("client")),
         ("used_clients", sum(|worker| worker.clients.len())),
         ("login_clients", sum(|worker| worker.logging_in as usize)),
-        ("free_servers", free("server_cache")),
+        ("free_servers", free("server")),
         ("used_servers", sum(|worker| worker.servers.len())),
         // No cache of DNS answers, see `table`.
         ("dns_names", count(0)),

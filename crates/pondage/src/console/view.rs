@@ -113,7 +113,7 @@ pub fn working_servers(pool: &PoolSnapshot) -> u32 {
         + pool.sv_tested
 }
 
-/// Client connections of a pool.
+/// Clients of a pool; cancel requests are none.
 pub fn clients(pool: &PoolSnapshot) -> u32 {
-    pool.cl_active + pool.cl_waiting + pool.cl_active_cancel_req + pool.cl_waiting_cancel_req
+    pool.cl_active + pool.cl_waiting
 }

@@ -32,7 +32,7 @@ mod process;
 mod state;
 
 /// Connections at one time; more wait in the kernel's queue.
-const CONNECTIONS_MAX: usize = 64;
+const CONNECTIONS_MAX: usize = 256;
 /// A request's head, in bytes and in headers. No request here has a body.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;

@@ -55,8 +55,8 @@ pub enum Hold {
 pub struct Unnamed {
     /// Tells it from every other client's, and from this one's earlier ones.
     pub stamp: u64,
-    pub query: Box<[u8]>,
-    pub types: Box<[u8]>,
+    /// Query and parameter types; none when it was too long to be kept.
+    pub text: Option<(Box<[u8]>, Box<[u8]>)>,
 }
 
 #[derive(Debug)]

@@ -163,6 +163,7 @@ impl Driver {
                     self.write();
                     self.carry_out(now);
                     if self.lingering.is_empty() {
+                        self.close_servers();
                         return Ok(());
                     }
                 }
@@ -419,6 +420,24 @@ impl Driver {
                     };
                     self.give_server(transport, worker, *parts);
                 }
+            }
+        }
+    }
+
+    /// Tells PostgreSQL that the connection ends, which costs it no line in its log.
+    fn close_server(&self, mut transport: Transport, slot: u32) {
+        let mut terminate = Vec::new();
+        wire::pg::frontend::put_terminate(&mut terminate);
+        let token = Token(SERVERS | slot as usize);
+        // It may be gone already, and it is closed all the same.
+        let _ = transport.write(&terminate, self.poll.registry(), token);
+        transport.farewell();
+    }
+
+    fn close_servers(&mut self) {
+        for (slot, transport) in std::mem::take(&mut self.servers).into_iter().enumerate() {
+            if let Some(transport) = transport {
+                self.close_server(transport, slot as u32);
             }
         }
     }

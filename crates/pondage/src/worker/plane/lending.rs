@@ -86,10 +86,16 @@ impl Plane {
     /// Whether the client has a server that is ready for it; if not it waits from now on.
     pub(super) fn ensure_server(&mut self, slot: u32) -> bool {
         let client = &mut self.clients[slot];
-        if client.has_server() {
+        let now = self.now;
+        if let Some(conn) = self.servers.get(client.server) {
+            if conn.server.is_quiet() && !client.batch_open {
+                client.asked = now;
+                if conn.server.status() == TxStatus::Idle {
+                    client.began = now;
+                }
+            }
             return client.hold == Hold::No;
         }
-        let now = self.now;
         (client.asked, client.began) = (now, now);
         let at = client.pool;
         let pool = &mut self.pools[at as usize];

@@ -110,7 +110,8 @@ impl Plane {
         }
         let mut events = std::mem::take(&mut self.events);
         for (owner, happened) in events.drain(..) {
-            if self.clients.get(owner.0).is_some() {
+            // One that was closed by an earlier event has no pool any more.
+            if self.clients.get(owner.0).is_some_and(|client| client.pool != NONE) {
                 self.happened(owner.0, server, happened);
             }
         }

@@ -12,7 +12,7 @@ use backend::statement::{Statement, PREFIX};
 use sql::{leading, Dropped, Leading};
 use wire::pg::backend::{ErrorReply, TxStatus};
 use wire::pg::frame::{self, Header, HEADER_BYTES};
-use wire::pg::frontend::{self, tag, Target};
+use wire::pg::frontend::{self, tag, Target, NAME_BYTES_MAX};
 use wire::pg::{backend as reply, sqlstate};
 
 use super::{Effect, Plane, OUT_BYTES_HIGH, STATEMENT_BYTES_MAX, WHOLE_BYTES_MAX};
@@ -22,10 +22,13 @@ use crate::session::client::{Hold, Phase, Rest, Unnamed, NONE};
 use crate::session::login::Refused;
 
 /// The head of a long message: a statement name and a portal name have to be within it.
-const HEAD_BYTES: usize = 4 << 10;
+const HEAD_BYTES: usize = 3 * NAME_BYTES_MAX;
 
 /// A message for the console may have this many bytes.
 const CONSOLE_BYTES_MAX: usize = 64 << 10;
+
+/// Statements that one client may have prepared at a time.
+const NAMES_MAX: usize = 1 << 16;
 
 /// What became of a message.
 enum Taken {
@@ -81,7 +84,12 @@ impl Plane {
             }
             self.send_bytes(server, &bytes[..take]);
         }
-        self.clients[slot].rest -= take as u32;
+        let client = &mut self.clients[slot];
+        client.rest -= take as u32;
+        if client.rest == 0 && goes == Rest::ToServer {
+            // The server may have answered before it had all: a COPY that failed.
+            self.settle_server(server);
+        }
         Taken::Bytes(take)
     }
 
@@ -342,6 +350,15 @@ impl Plane {
             }
             self.count(slot, |totals| totals.client_parse_count += 1);
             self.clients[slot].batch_open = true;
+            if self.clients[slot].names().len() >= NAMES_MAX {
+                let refused = Refused::new(
+                    sqlstate::PROGRAM_LIMIT_EXCEEDED,
+                    format!("this client has {NAMES_MAX} prepared statements"),
+                )
+                .hint("Close those that are no longer needed. [P0424]");
+                self.close_client(slot, Some(&refused));
+                return Taken::Gone;
+            }
             if self.clients[slot].names().get(parse.name).is_some() {
                 self.parse_duplicate(slot, &parse);
                 return Taken::Bytes(header.total);
@@ -360,9 +377,9 @@ impl Plane {
         self.next_stamp += 1;
         let stamp = self.next_stamp;
         let client = &mut self.clients[slot];
-        client.unnamed = (header.total <= WHOLE_BYTES_MAX).then(|| {
-            Box::new(Unnamed { stamp, query: parse.query.into(), types: parse.types.into() })
-        });
+        let text = (header.total <= WHOLE_BYTES_MAX)
+            .then(|| (parse.query.into(), parse.types.into()));
+        client.unnamed = Some(Box::new(Unnamed { stamp, text }));
         let server = client.server;
         self.servers[server].server.unnamed = OnServer::Of(stamp);
         if let Leading::Deallocate(dropped) = leading(parse.query) {
@@ -514,8 +531,12 @@ impl Plane {
         let client = &self.clients[slot];
         let server = client.server;
         let has = self.servers[server].server.unnamed;
-        let Some(own) = &client.unnamed else {
-            if matches!(has, OnServer::Stale) {
+        let own = client.unnamed.as_deref();
+        if own.is_some_and(|own| has == OnServer::Of(own.stamp)) {
+            return;
+        }
+        let Some(Unnamed { stamp, text: Some((query, types)) }) = own else {
+            if has != OnServer::Nothing {
                 // Another's must not be found under the empty name.
                 let request = Request::with_fate(Owner(slot), Kind::Close, Fate::HideSuccess);
                 self.servers[server].server.unnamed = OnServer::Nothing;
@@ -523,12 +544,9 @@ impl Plane {
             }
             return;
         };
-        if has == OnServer::Of(own.stamp) {
-            return;
-        }
-        self.servers[server].server.unnamed = OnServer::Of(own.stamp);
+        self.servers[server].server.unnamed = OnServer::Of(*stamp);
         let mut again = Vec::new();
-        frontend::put_parse(&mut again, b"", &own.query, &own.types);
+        frontend::put_parse(&mut again, b"", query, types);
         let request = Request::with_fate(Owner(slot), Kind::Parse, Fate::HideSuccess);
         self.count(slot, |totals| totals.server_parse_count += 1);
         self.send(server, request, |out| out.extend_from_slice(&again));

@@ -1,0 +1,162 @@
+//! Configurations, snapshots and a process for tests.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::mpsc;
+
+use super::{Condition, Pending, Process};
+use crate::config::Config;
+use crate::control::messages::{Shutdown, ToWorker};
+use crate::link::Ends;
+use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
+
+/// Databases `app` and `reports`, no wildcard, the user `web`.
+const CONFIG: &str = r#"
+[auth]
+method = "trust"
+admin_users = ["root"]
+stats_users = ["watch"]
+[databases.app]
+url = "postgres://db.example:5432"
+[databases.reports]
+url = "postgres://reader@replica:5432/reports_v2"
+mode = "session"
+pool_size = 5
+max_server_connections = 9
+[users.web]
+pool_size = 7
+"#;
+
+pub fn config() -> Config {
+    config_and("")
+}
+
+/// [`config`] with more sections.
+pub fn config_and(more: &str) -> Config {
+    match Config::from_text(&format!("{CONFIG}{more}")) {
+        Ok(config) => config,
+        Err(report) => panic!("{report:?}"),
+    }
+}
+
+/// A database that takes what no other name matches.
+pub const WILDCARD: &str = "[databases.\"*\"]\nurl = \"postgres://anywhere:5432\"\n";
+
+/// An empty pool of a configured database.
+pub fn pool(config: &Config, database: &str, user: &str) -> PoolSnapshot {
+    let settings = config.pool(database, user).expect("a configured database");
+    PoolSnapshot {
+        database: database.to_owned(),
+        user: user.to_owned(),
+        mode: settings.mode,
+        config: settings,
+        cl_active: 0,
+        cl_waiting: 0,
+        cl_active_cancel_req: 0,
+        cl_waiting_cancel_req: 0,
+        sv_active: 0,
+        sv_active_cancel: 0,
+        sv_being_canceled: 0,
+        sv_idle: 0,
+        sv_used: 0,
+        sv_tested: 0,
+        sv_login: 0,
+        maxwait: Duration::ZERO,
+        paused: false,
+        disabled: false,
+        totals: Totals::default(),
+        failing: None,
+    }
+}
+
+/// Connected on 2026-11-20 at 14:05:10 UTC.
+pub fn connection(slot: u32, id: u64, state: &'static str) -> ConnectionSnapshot {
+    let connected = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_183_510);
+    let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+    ConnectionSnapshot {
+        slot,
+        generation: 3,
+        state,
+        user: "web".to_owned(),
+        database: "app".to_owned(),
+        replication: "none",
+        ends: Ends::Tcp { remote: address("10.0.0.9:40000"), local: address("10.0.0.1:6432") },
+        connect_time: connected,
+        request_time: None,
+        wait: Duration::ZERO,
+        close_needed: false,
+        link: None,
+        remote_pid: None,
+        tls: String::new(),
+        application_name: "nightly".to_owned(),
+        prepared_statements: 2,
+        id,
+    }
+}
+
+/// A process whose workers are a script.
+pub struct Fake {
+    pub config: Arc<Config>,
+    pub condition: Mutex<Condition>,
+    pub shutdowns: Mutex<Vec<Shutdown>>,
+    pub reload: Mutex<Result<Vec<String>, String>>,
+    workers: Vec<mpsc::UnboundedSender<ToWorker>>,
+}
+
+/// Messages to one worker.
+pub type Inbox = mpsc::UnboundedReceiver<ToWorker>;
+
+impl Fake {
+    /// With the receiving end of each worker.
+    pub fn new(config: Config, workers: usize) -> (Arc<Fake>, Vec<Inbox>) {
+        let (senders, inboxes) = (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
+        let fake = Fake {
+            config: Arc::new(config),
+            condition: Mutex::new(Condition { listening: true, stopping: false }),
+            shutdowns: Mutex::default(),
+            reload: Mutex::new(Ok(Vec::new())),
+            workers: senders,
+        };
+        (Arc::new(fake), inboxes)
+    }
+}
+
+impl Process for Fake {
+    fn config(&self) -> Arc<Config> {
+        self.config.clone()
+    }
+
+    fn workers(&self) -> u8 {
+        self.workers.len() as u8
+    }
+
+    fn send(&self, worker: u8, message: ToWorker) -> bool {
+        self.workers[usize::from(worker)].send(message).is_ok()
+    }
+
+    fn reload(&self) -> Pending<'_, Result<Vec<String>, String>> {
+        let answer = self.reload.lock().expect("not poisoned").clone();
+        Box::pin(async move { answer })
+    }
+
+    fn shutdown(&self, how: Shutdown) {
+        self.shutdowns.lock().expect("not poisoned").push(how);
+    }
+
+    fn condition(&self) -> Condition {
+        *self.condition.lock().expect("not poisoned")
+    }
+}
+
+/// A worker that answers nothing but snapshots, with this one.
+pub fn answer_snapshots(mut inbox: Inbox, snapshot: WorkerSnapshot) {
+    tokio::spawn(async move {
+        while let Some(message) = inbox.recv().await {
+            if let ToWorker::Snapshot { reply } = message {
+                let _ = reply.send(Box::new(snapshot.clone()));
+            }
+        }
+    });
+}
