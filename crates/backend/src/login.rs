@@ -29,12 +29,21 @@ pub const LOGIN_MESSAGE_BYTES_MAX: usize = 65_536;
 /// Most parameters a server may report while it logs a client in; PostgreSQL 18 reports 15.
 pub const LOGIN_PARAMETERS_MAX: usize = 256;
 
-/// Cuts the first message off `bytes`: its tag, its body and how many bytes it took. `None` while
-/// it is incomplete.
+/// A whole message of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a> {
+    pub tag: u8,
+    /// Without tag and length word.
+    pub body: &'a [u8],
+    /// Bytes of all of it.
+    pub total: usize,
+}
+
+/// Cuts the first message off `bytes`; `None` while it is incomplete.
 ///
 /// # Errors
 /// As [`header`]; `TooLong` beyond [`LOGIN_MESSAGE_BYTES_MAX`].
-pub fn next_message(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>, WireError> {
+pub fn next_message(bytes: &[u8]) -> Result<Option<Message<'_>>, WireError> {
     let Some(head) = header(bytes)? else { return Ok(None) };
     if head.total > LOGIN_MESSAGE_BYTES_MAX {
         return Err(WireError::TooLong {
@@ -46,7 +55,7 @@ pub fn next_message(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>, WireErro
     Ok(bytes
         .get(..head.total)
         .and_then(|message| message.get(wire::pg::HEADER_BYTES..))
-        .map(|body| (head.tag, body, head.total)))
+        .map(|body| Message { tag: head.tag, body, total: head.total }))
 }
 
 /// A log-in that waits for the server's next message.

@@ -241,9 +241,9 @@ fn announce(log: &Logging, door: &Addresses) {
 /// Raises the soft limit of open files to the hard one, and says when that won't do.
 fn raise_file_limit(config: &Config) {
     let limit = getrlimit(Resource::Nofile);
-    let mut raised = limit.clone();
+    let mut raised = limit;
     raised.current = limit.maximum;
-    let limit = match setrlimit(Resource::Nofile, raised.clone()) {
+    let limit = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => raised.current,
         Err(_) => limit.current,
     };

@@ -38,9 +38,10 @@ impl Peer {
     fn give(&mut self, bytes: &[u8], size: usize) -> Result<(), LoginError> {
         for piece in bytes.chunks(size) {
             self.received.extend_from_slice(piece);
-            while let Some((kind, body, taken)) = next_message(&self.received)? {
+            while let Some(message) = next_message(&self.received)? {
+                let Message { tag, body, total } = message;
                 let login = self.login.take().expect("a message after the end");
-                match login.message(kind, body, &mut self.sent)? {
+                match login.message(tag, body, &mut self.sent)? {
                     Step::Await(login) => self.login = Some(login),
                     Step::Keys(needs) => {
                         let (password, salt, iterations) = needs.source();
@@ -49,7 +50,7 @@ impl Peer {
                     }
                     Step::Done(session) => self.done = Some(session),
                 }
-                self.received.drain(..taken);
+                self.received.drain(..total);
             }
         }
         Ok(())

@@ -118,16 +118,6 @@ impl Control {
         match message {
             ToControl::Open { worker, ticket, config, kind } => {
                 let result = self.dialer.open(&config, &kind).await.map(Box::new);
-                if let Err(error) = &result {
-                    tracing::warn!(
-                        event = "server_open_failed",
-                        db = config.database,
-                        user = config.user,
-                        sqlstate = error.code,
-                        "{}",
-                        error.message
-                    );
-                }
                 self.tell(worker, ToWorker::ServerOpened { ticket, result });
             }
             ToControl::AcceptTls { worker, link, ends, began } => {

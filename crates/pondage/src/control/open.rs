@@ -183,11 +183,11 @@ impl Session {
     /// The next whole message: its tag and body.
     async fn message(&mut self) -> Result<(u8, &[u8]), Failure> {
         loop {
-            if let Some((_, _, taken)) =
-                login::next_message(&self.received[self.read..]).map_err(LoginError::from)?
-            {
-                let message = &self.received[self.read..self.read + taken];
-                self.read += taken;
+            let waiting = &self.received[self.read..];
+            if let Some(message) = login::next_message(waiting).map_err(LoginError::from)? {
+                let whole = self.read..self.read + message.total;
+                self.read = whole.end;
+                let message = &self.received[whole];
                 return Ok((message[0], &message[wire::pg::HEADER_BYTES..]));
             }
             self.received.drain(..self.read);
