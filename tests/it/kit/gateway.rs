@@ -1,0 +1,271 @@
+//! A running Pondage.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::{kill_process, Pid, Signal};
+
+use super::cluster::{Database, APP, APP_PASSWORD};
+use super::config::{Config, Value};
+use super::place::{free_port, Directory};
+use super::wait;
+use super::wireclient::{Address, WireClient};
+
+pub const ADMIN: &str = "admin";
+pub const ADMIN_PASSWORD: &str = "admin secret";
+
+/// `pondage serve` with a configuration of its own. Dropping it sends SIGTERM and asserts a clean
+/// exit; after a panic of the test it prints what the gateway said and ends it at once.
+pub struct Gateway {
+    pub port: u16,
+    pub http_port: u16,
+    /// The configuration file; a test may rewrite it and reload.
+    pub file: PathBuf,
+    pub directory: Directory,
+    process: Child,
+    said: Said,
+    /// Copies stderr to `said` until its end.
+    reader: Option<JoinHandle<()>>,
+    ended: Option<ExitStatus>,
+}
+
+/// What a process wrote to stderr so far, line by line.
+#[derive(Clone, Default)]
+pub struct Said(Arc<Mutex<Vec<String>>>);
+
+/// How `pondage` ended that was not expected to serve.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Gateway {
+    /// Starts with `config` and waits for `ready`. The doors are on free ports unless `config` sets
+    /// them; its values may use `{port}`, `{http_port}` and `{directory}`.
+    #[track_caller]
+    pub fn start(config: Config) -> Gateway {
+        Gateway::start_with(config, &[])
+    }
+
+    /// Transaction mode, one database, the users `app` and `admin`.
+    #[track_caller]
+    pub fn of(database: &Database) -> Gateway {
+        Gateway::start(Config::of(database))
+    }
+
+    /// As [`Gateway::start`], with variables added to the environment.
+    #[track_caller]
+    pub fn start_with(config: Config, environment: &[(&str, &str)]) -> Gateway {
+        let directory = Directory::new("gateway");
+        let (port, http_port) = (free_port(), free_port());
+        let file = write_file(config, &directory, port, http_port);
+        let mut command = pondage(environment);
+        command.arg("serve").arg("-c").arg(&file);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", binary()));
+        let (said, reader) = Said::of(&mut process);
+        let reader = Some(reader);
+        let mut gateway =
+            Gateway { port, http_port, file, directory, process, said, reader, ended: None };
+        wait::until("`ready` from the gateway", || {
+            if let Some(status) = gateway.try_wait() {
+                panic!("the gateway ended with {status}:\n{}", gateway.said.text());
+            }
+            gateway.said.contains("ready")
+        });
+        gateway
+    }
+
+    pub fn address(&self) -> Address {
+        Address::tcp("127.0.0.1", self.port)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Everything on stderr so far.
+    pub fn said(&self) -> &Said {
+        &self.said
+    }
+
+    /// A client logged in as `app`.
+    #[track_caller]
+    pub fn client(&self, database: &Database) -> WireClient {
+        WireClient::login(&self.address(), APP, APP_PASSWORD, &database.name)
+    }
+
+    /// The console, as `admin`.
+    #[track_caller]
+    pub fn console(&self) -> WireClient {
+        WireClient::login(&self.address(), ADMIN, ADMIN_PASSWORD, "pondage")
+    }
+
+    /// The rows of a SHOW command, each by column name; NULL is an empty string.
+    #[track_caller]
+    pub fn show(&self, what: &str) -> Vec<BTreeMap<String, String>> {
+        self.console().table(&format!("show {what}"))
+    }
+
+    /// Replaces the configuration file, keeping the doors, without telling the gateway.
+    pub fn rewrite(&self, config: Config) {
+        write_file(config, &self.directory, self.port, self.http_port);
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.process.id() as i32).expect("a process id");
+        kill_process(pid, signal).expect("the gateway runs");
+    }
+
+    /// The exit status, when it has ended.
+    pub fn try_wait(&mut self) -> Option<ExitStatus> {
+        if self.ended.is_none() {
+            self.ended = self.process.try_wait().expect("a child of ours");
+            if self.ended.is_some() {
+                // Its last words are often why it ended.
+                self.reader.take().map(JoinHandle::join);
+            }
+        }
+        self.ended
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        wait::for_some("the end of the gateway", || self.try_wait())
+    }
+
+    /// Runs the binary with `arguments` to its end, for commands that do not serve.
+    #[track_caller]
+    pub fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Ended {
+        let mut command = pondage(environment);
+        command.args(arguments).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", binary()));
+        let (said, errors) = Said::of(&mut process);
+        let stdout = process.stdout.take().expect("piped");
+        let output = std::thread::spawn(move || std::io::read_to_string(stdout));
+        let ended = wait::within(wait::DEADLINE, || process.try_wait().expect("a child of ours"));
+        let Some(status) = ended else {
+            let _ = process.kill();
+            panic!("pondage {arguments:?} still runs:\n{}", said.text());
+        };
+        errors.join().expect("the reader of stderr");
+        let stdout = output.join().expect("the reader of stdout").expect("UTF-8 on stdout");
+        Ended { status, stdout, stderr: said.text() }
+    }
+
+    /// As [`Gateway::start`] for a configuration that must be refused: waits for the end.
+    #[track_caller]
+    pub fn refused(config: Config) -> Ended {
+        let directory = Directory::new("refused");
+        let file = write_file(config, &directory, free_port(), free_port());
+        Gateway::command(&["serve", "-c", &file.display().to_string()], &[])
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+            eprintln!("--- the gateway said:\n{}--- end", self.said.text());
+            return;
+        }
+        if self.try_wait().is_none() {
+            self.signal(Signal::TERM);
+            let limit = Duration::from_secs(15);
+            if wait::within(limit, || self.try_wait()).is_none() {
+                let _ = self.process.kill();
+                let _ = self.process.wait();
+                panic!("the gateway still ran {limit:?} after SIGTERM:\n{}", self.said.text());
+            }
+            let status = self.wait();
+            assert!(status.success(), "the gateway ended with {status}:\n{}", self.said.text());
+        }
+        assert!(!self.said.contains("panicked"), "a panic in the gateway:\n{}", self.said.text());
+    }
+}
+
+impl Said {
+    /// Reads the child's stderr on a thread of its own until its end.
+    fn of(process: &mut Child) -> (Said, JoinHandle<()>) {
+        let said = Said::default();
+        let lines = said.clone();
+        let stderr = BufReader::new(process.stderr.take().expect("piped"));
+        let reader = std::thread::spawn(move || {
+            for line in stderr.split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                lines.0.lock().expect("no panic while held").push(line);
+            }
+        });
+        (said, reader)
+    }
+
+    pub fn contains(&self, text: &str) -> bool {
+        self.0.lock().expect("no panic while held").iter().any(|line| line.contains(text))
+    }
+
+    pub fn text(&self) -> String {
+        self.0.lock().expect("no panic while held").iter().fold(String::new(), |mut all, line| {
+            all.push_str(line);
+            all.push('\n');
+            all
+        })
+    }
+}
+
+/// Adds the doors where `config` names none, and puts what only the kit knows in place of
+/// `{port}`, `{http_port}` and `{directory}`.
+fn write_file(mut config: Config, directory: &Directory, port: u16, http_port: u16) -> PathBuf {
+    for (path, value) in [
+        ("listen.postgres", Value::from(["127.0.0.1:{port}"])),
+        ("listen.http", Value::from("127.0.0.1:{http_port}")),
+    ] {
+        if config.get(path).is_none() {
+            config = config.set(path, value);
+        }
+    }
+    let text = config
+        .toml()
+        .replace("{port}", &port.to_string())
+        .replace("{http_port}", &http_port.to_string())
+        .replace("{directory}", &directory.path().display().to_string());
+    let file = directory.path().join("pondage.toml");
+    std::fs::write(&file, text).expect("the configuration file");
+    file
+}
+
+/// The binary about to run, with `environment` and nothing of ours that it reads as an option.
+fn pondage(environment: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(binary());
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("PONDAGE_") || text.starts_with("PG") || text == "DATABASE_URL" {
+            command.env_remove(name);
+        }
+    }
+    command.envs(environment.iter().copied());
+    command
+}
+
+/// `PONDAGE_BIN`, or the binary of the same profile as these tests, which `make test` builds
+/// first: cargo builds the binaries of a package for its own tests only.
+fn binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("PONDAGE_BIN") {
+        return path.into();
+    }
+    // target/debug/deps/it-0123456789abcdef
+    let this = std::env::current_exe().expect("the path of this test");
+    let profile = this.parent().and_then(|deps| deps.parent()).expect("target/PROFILE/deps");
+    let path = profile.join("pondage");
+    assert!(path.is_file(), "{} is missing: cargo build -p pondage", path.display());
+    path
+}

@@ -1,0 +1,20 @@
+//! What the tests share: a private PostgreSQL, a gateway in front of it, a client that speaks the
+//! protocol byte by byte, and waiting without sleeping.
+
+// The kit serves more tests than one branch holds at a time.
+#![allow(dead_code, unused_imports)]
+
+pub mod certificates;
+pub mod cluster;
+pub mod config;
+pub mod gateway;
+pub mod place;
+pub mod tool;
+pub mod wait;
+pub mod wireclient;
+
+pub use cluster::{cluster, Database};
+pub use config::Config;
+pub use gateway::Gateway;
+pub use tool::Tool;
+pub use wireclient::{Address, WireClient};

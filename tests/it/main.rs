@@ -1,0 +1,10 @@
+//! Pondage as its users meet it: the real binary in front of a real PostgreSQL.
+//!
+//! One binary for all, because linking is what a test build waits for. `kit` starts things and
+//! speaks the protocol; every other module is one subject.
+
+mod cluster;
+mod drivers;
+mod kit;
+mod rust_driver;
+mod tools;
