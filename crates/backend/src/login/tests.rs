@@ -30,7 +30,11 @@ struct Peer {
 
 impl Peer {
     fn new(secret: Option<Secret>) -> Peer {
-        let login = Login::start("app", secret, NONCE);
+        Peer::with(secret.map(Credential::Secret))
+    }
+
+    fn with(credential: Option<Credential>) -> Peer {
+        let login = Login::start("app", credential, NONCE);
         Peer { login: Some(login), received: vec![], sent: vec![], done: None }
     }
 
@@ -151,6 +155,24 @@ fn scram_logs_in_however_the_bytes_are_split() {
 }
 
 #[test]
+fn the_keys_of_a_client_log_in_without_its_password_where_the_verifier_is_the_same() {
+    let keys = ScramKeys::derive("pencil", b"0123456789abcdef", 64);
+    let mut peer = Peer::with(Some(Credential::Keys(keys.clone())));
+    let server_final = scram_until_final(&mut peer, 1);
+    let rest = built(|out| {
+        put_auth_sasl_final(out, &server_final);
+        put_auth_ok(out);
+        put_session(out);
+    });
+    peer.give(&rest, 1).expect("final");
+    assert!(peer.done.is_some());
+
+    let mut peer = Peer::with(Some(Credential::Keys(keys)));
+    let refused = peer.give(&built(|out| put_auth_md5(out, [0; 4])), 1);
+    assert_eq!(refused, Err(LoginError::SecretUnfit { asked: "md5" }));
+}
+
+#[test]
 fn a_server_that_skips_its_proof_is_refused() {
     let mut peer = Peer::new(plain("pencil"));
     scram_until_final(&mut peer, usize::MAX);
@@ -262,7 +284,7 @@ proptest::proptest! {
             0..20,
         )
     ) {
-        let mut login = Login::start("app", plain("pencil"), NONCE);
+        let mut login = Login::start("app", plain("pencil").map(Credential::Secret), NONCE);
         let mut out = Vec::new();
         for (kind, body) in messages {
             match login.message(kind, &body, &mut out) {

@@ -150,7 +150,7 @@ async fn a_cancel_request_reaches_its_connection_with_and_without_tls() {
     secure.upstream.tls = tls(ServerTlsMode::Require, None);
     for config in [server.config("scram"), secure, server.config_to("scram", None, socket)] {
         let dialer = Dialer::default();
-        let opened = dialer.open(&config, &OpenKind::Pooled).await.expect("open");
+        let opened = dialer.open(&config, None, &OpenKind::Pooled).await.expect("open");
         let (ends, pid, key) = (opened.ends, opened.pid, opened.key.clone());
         let running = std::thread::spawn(move || super::opening::run(opened.link, "SELECT pg_sleep(60)"));
         let active = format!(

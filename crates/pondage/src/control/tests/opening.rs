@@ -13,7 +13,7 @@ use crate::control::messages::{OpenError, OpenKind, Opened};
 use crate::link::{Link, Socket};
 
 async fn open(config: &PoolConfig) -> Result<Opened, OpenError> {
-    Dialer::default().open(config, &OpenKind::Pooled).await
+    Dialer::default().open(config, None, &OpenKind::Pooled).await
 }
 
 async fn refused(config: &PoolConfig) -> OpenError {
@@ -89,7 +89,7 @@ async fn every_method_of_authentication_logs_in() {
         ],
     };
     server.run("ALTER ROLE scram REPLICATION").await;
-    let opened = Dialer::default().open(&server.config("scram"), &replication).await;
+    let opened = Dialer::default().open(&server.config("scram"), None, &replication).await;
     let opened = opened.expect("replication");
     let name = opened.parameters.iter().find(|(name, _)| name == "application_name");
     assert_eq!(name.map(|(_, value)| value.as_str()), Some("copy"));
