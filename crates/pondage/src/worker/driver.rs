@@ -362,11 +362,10 @@ impl Driver {
             let Some(conn) = self.plane.servers.get_mut(slot) else { continue };
             let token = Token(SERVERS | slot as usize);
             match transport.write(&conn.server.out, registry, token) {
-                Ok(done) if done == conn.server.out.len() => {
-                    if !transport.is_unfinished() {
-                        self.plane.server_flushed(slot);
-                    }
+                Ok(done) if done == conn.server.out.len() && !transport.is_unfinished() => {
+                    self.plane.server_flushed(slot);
                 }
+                // What TLS has taken is not given to it again, though it is not written yet.
                 Ok(done) => drop(conn.server.out.drain(..done)),
                 // What the server said before it closed is read first; then its end is seen.
                 Err(_) => {
@@ -383,10 +382,8 @@ impl Driver {
             let Some(client) = self.plane.clients.get_mut(slot) else { continue };
             let token = Token(CLIENTS | slot as usize);
             match transport.write(&client.out, registry, token) {
-                Ok(done) if done == client.out.len() => {
-                    if !transport.is_unfinished() {
-                        self.plane.client_flushed(slot);
-                    }
+                Ok(done) if done == client.out.len() && !transport.is_unfinished() => {
+                    self.plane.client_flushed(slot);
                 }
                 Ok(done) => drop(client.out.drain(..done)),
                 Err(_) => self.plane.client_closed(slot),
