@@ -157,11 +157,13 @@ impl Login {
             State::Request => {
                 self.request(authentication("an authentication request", kind, body)?, out)
             }
-            State::First(scram) => match authentication("AuthenticationSASLContinue", kind, body)? {
-                Auth::SaslContinue(data) => self.server_first(scram.server_first(data)?, out),
-                Auth::Ok => Err(LoginError::ServerNotProven),
-                _ => Err(unexpected("AuthenticationSASLContinue", kind)),
-            },
+            State::First(scram) => {
+                match authentication("AuthenticationSASLContinue", kind, body)? {
+                    Auth::SaslContinue(data) => self.server_first(scram.server_first(data)?, out),
+                    Auth::Ok => Err(LoginError::ServerNotProven),
+                    _ => Err(unexpected("AuthenticationSASLContinue", kind)),
+                }
+            }
             State::Final(wait) => match authentication("AuthenticationSASLFinal", kind, body)? {
                 Auth::SaslFinal(data) => {
                     wait.server_final(data)?;

@@ -134,11 +134,7 @@ impl From<std::io::Error> for Failure {
 }
 
 impl Session {
-    async fn start(
-        &mut self,
-        dialer: &Dialer,
-        task: &Task<'_>,
-    ) -> Result<LoggedIn, Failure> {
+    async fn start(&mut self, dialer: &Dialer, task: &Task<'_>) -> Result<LoggedIn, Failure> {
         let Task { config, kind, credential } = task;
         let mut out = Vec::new();
         startup::put_startup(&mut out, 0, &start_parameters(config, kind));

@@ -118,8 +118,7 @@ impl Authorities {
     /// in the file. Its validity in time is checked before that.
     fn is_listed(&self, checked: &Error, end_entity: &CertificateDer<'_>) -> bool {
         let Error::InvalidCertificate(CertificateError::Other(why)) = checked else { return false };
-        let is_authority =
-            matches!(why.0.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity));
+        let is_authority = matches!(why.0.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity));
         is_authority && self.listed.iter().any(|listed| listed == end_entity)
     }
 }

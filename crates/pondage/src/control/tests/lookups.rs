@@ -84,7 +84,8 @@ async fn a_look_up_finds_secrets_and_honours_valid_until() {
         tls(ServerTlsMode::VerifyCa, Some(asking.server.certificates.ca_file.clone()));
     asking.queries.forget();
     assert!(asking.knows("scram").await);
-    let ssl = "SELECT string_agg(ssl::text, ',') FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+    let ssl =
+        "SELECT string_agg(ssl::text, ',') FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
                WHERE usename = 'looker'";
     let began = Instant::now();
     while asking.server.value(ssl).await != "true" {
@@ -152,7 +153,8 @@ async fn a_cancel_request_reaches_its_connection_with_and_without_tls() {
         let dialer = Dialer::default();
         let opened = dialer.open(&config, None, &OpenKind::Pooled).await.expect("open");
         let (ends, pid, key) = (opened.ends, opened.pid, opened.key.clone());
-        let running = std::thread::spawn(move || super::opening::run(opened.link, "SELECT pg_sleep(60)"));
+        let running =
+            std::thread::spawn(move || super::opening::run(opened.link, "SELECT pg_sleep(60)"));
         let active = format!(
             "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'PgSleep'"
         );

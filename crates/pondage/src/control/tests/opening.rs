@@ -257,8 +257,7 @@ async fn localhost_is_the_unix_socket_unless_that_lets_the_user_not_in_or_tls_is
     let well_known = WellKnown::make(&server);
     let dialer = Dialer::default();
     let ends = async |user: &str, mode| {
-        let mut config =
-            server.config_to(user, Some("pencil"), Host::Tcp("localhost".to_owned()));
+        let mut config = server.config_to(user, Some("pencil"), Host::Tcp("localhost".to_owned()));
         config.upstream.tls = tls(mode, None);
         let opened = dialer.open(&config, None, &OpenKind::Pooled).await.expect("open");
         (matches!(opened.ends, Ends::Unix { .. }), config)

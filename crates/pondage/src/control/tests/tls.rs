@@ -154,7 +154,8 @@ async fn a_client_that_never_speaks_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_signs_itself_is_trusted_where_the_file_lists_it_and_while_it_is_valid() {
+async fn a_certificate_that_signs_itself_is_trusted_where_the_file_lists_it_and_while_it_is_valid()
+{
     let files = Files::make("itself");
     let (good, good_key) = self_signed(&files.directory, "good", 4000);
     let (other, _) = self_signed(&files.directory, "other", 4000);
