@@ -43,6 +43,7 @@ impl Plane {
             pool: Pool::new(shared),
             servers: Vec::new(),
             welcome: None,
+            proven: None,
             greeting: Vec::new(),
             clients: 0,
             paused,
@@ -478,6 +479,7 @@ impl Plane {
                 worker: self.worker,
                 ticket: self.next_ticket,
                 config: pool.config.clone(),
+                proven: pool.proven.clone(),
                 kind: OpenKind::Pooled,
             }));
         }
@@ -522,11 +524,13 @@ impl Plane {
         let client = &self.clients[slot];
         let ticket = Ticket::Replication { client: slot, generation: client.generation };
         self.tickets.insert(self.next_ticket, ticket);
-        let config = self.pools[client.pool as usize].config.clone();
+        let pool = &self.pools[client.pool as usize];
+        let (config, proven) = (pool.config.clone(), pool.proven.clone());
         self.effects.push(Effect::Control(ToControl::Open {
             worker: self.worker,
             ticket: self.next_ticket,
             config,
+            proven,
             kind: OpenKind::Replication { parameters },
         }));
     }

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use backend::login::Credential;
 use backend::moment::Moment;
 use backend::pool::{self, Budget};
 use backend::reply::Owner;
@@ -172,6 +173,9 @@ pub struct PoolState {
     pub servers: Vec<u32>,
     /// What its servers report when they have logged in.
     pub welcome: Option<Arc<Settings>>,
+    /// What its user proved itself with last: a password, or the keys of a SCRAM proof. With it
+    /// Pondage logs in where the configuration has no password.
+    pub proven: Option<Credential>,
     /// Clients that are logged in but could not be greeted yet.
     pub greeting: Vec<u32>,
     pub clients: u32,
