@@ -162,18 +162,18 @@ fn refusal(said: &[u8]) -> Option<Complaint> {
 }
 
 /// With a certificate, so that TLS is offered.
-fn with_tls() -> (Database, Gateway) {
-    let database = cluster().database();
+fn with_tls(database: &Database) -> Gateway {
     let certificates = &cluster().certificates;
-    let config = Config::of(&database)
+    let config = Config::of(database)
         .set("listen.tls.cert", certificates.cert.display().to_string())
         .set("listen.tls.key", certificates.key.display().to_string());
-    (database, Gateway::start(config))
+    Gateway::start(config)
 }
 
 #[test]
 fn trap_19_bytes_after_an_encryption_request_are_fatal() {
-    let (database, tls) = with_tls();
+    let database = cluster().database();
+    let tls = with_tls(&database);
     let plain = Gateway::of(&database);
     let mut startup_packet = Vec::new();
     let parameters = [("user", APP), ("database", database.name.as_str())];
@@ -247,7 +247,7 @@ fn trap_20_gssenc_then_ssl_then_startup_works() {
     client.put(|out| startup::put_startup(out, 0, &parameters));
     client.authenticate(APP, APP_PASSWORD).expect("logged in");
     // Where TLS is offered, GSSAPI still is not.
-    let (_, tls) = with_tls();
+    let tls = with_tls(&database);
     let mut client = WireClient::connect(&tls.address());
     client.put(startup::put_gssenc_request);
     assert_eq!(client.byte(), b'N');
@@ -449,7 +449,7 @@ fn trap_21_garbage_on_the_port_is_refused_and_the_gateway_lives() {
     use rand::{Rng, SeedableRng};
     let database = cluster().database();
     let plain = Gateway::of(&database);
-    let (_, tls) = with_tls();
+    let tls = with_tls(&database);
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = rand::rngs::StdRng::seed_from_u64(seed);

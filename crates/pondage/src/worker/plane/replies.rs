@@ -246,9 +246,12 @@ impl Plane {
                 }
                 let Some(client) = self.clients.get(conn.client) else { return };
                 let mode = self.pools[conn.pool as usize].config.mode;
+                // A client that waits to be resumed has not used its server yet: without it two
+                // clients with different settings would take it from one another for ever.
                 let done = !client.batch_open
                     && client.rest == 0
                     && client.hold != Hold::SetUp
+                    && !client.queued_resume
                     && !conn.server.copies_in();
                 if done && mode != PoolMode::Session && !conn.replication {
                     self.release(slot);

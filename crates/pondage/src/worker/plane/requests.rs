@@ -266,8 +266,9 @@ impl Plane {
 
     fn query(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
         let text = body.strip_suffix(b"\0").unwrap_or(body);
-        match leading(text) {
-            Leading::Other => {}
+        let begins = leading(text);
+        match begins {
+            Leading::Other | Leading::SetConfig => {}
             Leading::Begin => {
                 if self.mode(slot) == PoolMode::Statement && self.quiet_status(slot).is_some() {
                     self.tell(slot, |out| {
@@ -308,7 +309,9 @@ impl Plane {
             names.next_batch();
         }
         let server = client.server;
-        self.servers[server].server.unnamed = OnServer::Nothing;
+        let to = &mut self.servers[server].server;
+        to.unnamed = OnServer::Nothing;
+        to.littered |= begins == Leading::SetConfig;
         self.push(slot, Request::forward(Owner(slot), Kind::Query));
         self.forward(slot, header, bytes)
     }
@@ -382,10 +385,12 @@ impl Plane {
         client.unnamed = Some(Box::new(Unnamed { stamp, text }));
         let server = client.server;
         self.servers[server].server.unnamed = OnServer::Of(stamp);
-        if let Leading::Deallocate(dropped) = leading(parse.query) {
-            if self.parse_deallocate(slot, &dropped) {
+        match leading(parse.query) {
+            Leading::Deallocate(dropped) if self.parse_deallocate(slot, &dropped) => {
                 return Taken::Bytes(header.total);
             }
+            Leading::SetConfig => self.servers[server].server.littered = true,
+            _ => {}
         }
         self.extended(slot, Kind::Parse, header, bytes)
     }

@@ -1,0 +1,112 @@
+//! The manual against the code: what can be checked by reading both.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every file below `folder` whose name ends so.
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    for path in entries.map(|entry| entry.expect("a readable folder").path()) {
+        if path.is_dir() {
+            found.extend(files(&path, ending));
+        } else if path.to_string_lossy().ends_with(ending) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The pages of the manual and those in the root.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = files(&root().join("docs"), ".md");
+    let at_root = fs::read_dir(root()).expect("a readable folder");
+    pages.extend(at_root.map(|entry| entry.expect("an entry").path()).filter(|path| {
+        path.is_file() && path.extension().is_some_and(|extension| extension == "md")
+    }));
+    pages
+}
+
+/// `P0` and three digits, wherever they stand.
+fn codes(text: &str) -> BTreeSet<String> {
+    let is_code = |word: &[u8]| word.starts_with(b"P0") && word[2..].iter().all(u8::is_ascii_digit);
+    text.as_bytes()
+        .windows(5)
+        .filter(|word| is_code(word))
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
+}
+
+#[test]
+fn every_file_that_architecture_names_exists() {
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let tops = ["crates/", "tests/", "fuzz/", "bench/", "docs/", "packaging/"];
+    let named: Vec<&str> = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|name| tops.iter().any(|top| name.starts_with(top)) && !name.contains(' '))
+        .collect();
+    assert!(named.len() > 100, "only {} file names are found", named.len());
+    let missing: Vec<_> = named.iter().filter(|name| !root().join(name).exists()).collect();
+    assert!(missing.is_empty(), "ARCHITECTURE.md names files that are gone: {missing:?}");
+}
+
+#[test]
+fn every_link_between_pages_leads_somewhere() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = read(&page);
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            let outside = link.contains("://") || file.is_empty();
+            if !outside && !page.with_file_name("").join(file).exists() {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+#[test]
+fn every_code_is_explained_and_every_explained_code_exists() {
+    let source = files(&root().join("crates"), ".rs");
+    let known: BTreeSet<String> = source.iter().flat_map(|path| codes(&read(path))).collect();
+    let manual = ["docs/operating.md", "docs/configuration.md"];
+    let explained: BTreeSet<String> = manual
+        .iter()
+        .flat_map(|page| {
+            let text = read(&root().join(page));
+            text.lines().filter(|line| line.starts_with("| P0")).flat_map(codes).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(known.len() > 40, "only {} codes are found", known.len());
+    let missing: Vec<_> = known.difference(&explained).collect();
+    assert!(missing.is_empty(), "docs/operating.md has to explain {missing:?}");
+    let gone: Vec<_> = explained.difference(&known).collect();
+    assert!(gone.is_empty(), "docs/operating.md explains what no code says: {gone:?}");
+}
+
+#[test]
+fn every_metric_is_in_the_manual() {
+    let source = read(&root().join("crates/pondage/src/http/metrics.rs"));
+    let manual = read(&root().join("docs/operating.md"));
+    let strings = source.split('"').skip(1).step_by(2);
+    let families: BTreeSet<&str> = strings
+        .filter(|text| text.starts_with("pondage_") || text.starts_with("process_"))
+        .filter(|text| text.bytes().all(|c| c == b'_' || c.is_ascii_lowercase()))
+        .collect();
+    assert!(families.len() > 40, "only {} families are found", families.len());
+    let missing: Vec<_> =
+        families.iter().filter(|name| !manual.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/operating.md has to list {missing:?}");
+}
