@@ -9,3 +9,4 @@ mod drivers;
 mod kit;
 mod rust_driver;
 mod tools;
+mod traps;

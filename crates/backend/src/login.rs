@@ -29,12 +29,21 @@ pub const LOGIN_MESSAGE_BYTES_MAX: usize = 65_536;
 /// Most parameters a server may report while it logs a client in; PostgreSQL 18 reports 15.
 pub const LOGIN_PARAMETERS_MAX: usize = 256;
 
-/// Cuts the first message off `bytes`: its tag, its body and how many bytes it took. `None` while
-/// it is incomplete.
+/// A whole message of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'a> {
+    pub tag: u8,
+    /// Without tag and length word.
+    pub body: &'a [u8],
+    /// Bytes of all of it.
+    pub total: usize,
+}
+
+/// Cuts the first message off `bytes`; `None` while it is incomplete.
 ///
 /// # Errors
 /// As [`header`]; `TooLong` beyond [`LOGIN_MESSAGE_BYTES_MAX`].
-pub fn next_message(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>, WireError> {
+pub fn next_message(bytes: &[u8]) -> Result<Option<Message<'_>>, WireError> {
     let Some(head) = header(bytes)? else { return Ok(None) };
     if head.total > LOGIN_MESSAGE_BYTES_MAX {
         return Err(WireError::TooLong {
@@ -46,13 +55,21 @@ pub fn next_message(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>, WireErro
     Ok(bytes
         .get(..head.total)
         .and_then(|message| message.get(wire::pg::HEADER_BYTES..))
-        .map(|body| (head.tag, body, head.total)))
+        .map(|body| Message { tag: head.tag, body, total: head.total }))
+}
+
+/// What a log-in proves itself with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Credential {
+    Secret(Secret),
+    /// What a client proved itself with: good for every server that has the same verifier.
+    Keys(ScramKeys),
 }
 
 /// A log-in that waits for the server's next message.
 pub struct Login {
     user: String,
-    secret: Option<Secret>,
+    credential: Option<Credential>,
     nonce: String,
     state: State,
 }
@@ -110,8 +127,8 @@ impl NeedsKeys {
 impl Login {
     /// A log-in as `user`, after the StartupMessage. `nonce` is fresh and random, of at least 18
     /// bytes of printable ASCII without comma.
-    pub fn start(user: &str, secret: Option<Secret>, nonce: &str) -> Login {
-        Login { user: user.to_owned(), secret, nonce: nonce.to_owned(), state: State::Request }
+    pub fn start(user: &str, credential: Option<Credential>, nonce: &str) -> Login {
+        Login { user: user.to_owned(), credential, nonce: nonce.to_owned(), state: State::Request }
     }
 
     fn awaiting(self, state: State) -> Login {
@@ -141,12 +158,8 @@ impl Login {
                 self.request(authentication("an authentication request", kind, body)?, out)
             }
             State::First(scram) => {
-                let (login, password) = self.password("SCRAM-SHA-256")?;
                 match authentication("AuthenticationSASLContinue", kind, body)? {
-                    Auth::SaslContinue(data) => {
-                        let scram = scram.server_first(data)?;
-                        Ok(Step::Keys(NeedsKeys { login, password, scram }))
-                    }
+                    Auth::SaslContinue(data) => self.server_first(scram.server_first(data)?, out),
                     Auth::Ok => Err(LoginError::ServerNotProven),
                     _ => Err(unexpected("AuthenticationSASLContinue", kind)),
                 }
@@ -171,17 +184,22 @@ impl Login {
     fn request(self, request: Auth<'_>, out: &mut Vec<u8>) -> Result<Step, LoginError> {
         match request {
             Auth::Ok => Ok(Step::Await(self.awaiting(State::Ready(LoggedIn::default())))),
-            Auth::Cleartext => {
-                let (login, password) = self.password("clear-text password")?;
-                frontend::put_password(out, password.as_bytes());
-                Ok(Step::Await(login.awaiting(State::Ok)))
-            }
+            Auth::Cleartext => match &self.credential {
+                Some(Credential::Secret(Secret::Plain(password))) => {
+                    frontend::put_password(out, password.as_bytes());
+                    Ok(Step::Await(self.awaiting(State::Ok)))
+                }
+                other => Err(unfit("clear-text password", other.is_some())),
+            },
             Auth::Md5(salt) => {
-                let response = match &self.secret {
-                    Some(Secret::Plain(password)) => auth::md5_response(&self.user, password, salt),
-                    Some(Secret::Md5(hash)) => auth::md5_response_from_hash(hash, salt),
-                    Some(Secret::Scram(_)) => return Err(LoginError::SecretUnfit { asked: "md5" }),
-                    None => return Err(LoginError::NoPassword { asked: "md5" }),
+                let response = match &self.credential {
+                    Some(Credential::Secret(Secret::Plain(password))) => {
+                        auth::md5_response(&self.user, password, salt)
+                    }
+                    Some(Credential::Secret(Secret::Md5(hash))) => {
+                        auth::md5_response_from_hash(hash, salt)
+                    }
+                    other => return Err(unfit("md5", other.is_some())),
                 };
                 frontend::put_password(out, response.as_bytes());
                 Ok(Step::Await(self.awaiting(State::Ok)))
@@ -191,10 +209,13 @@ impl Login {
                     let offered = mechanisms.join(", ");
                     return Err(LoginError::NoMechanism { offered });
                 }
-                let (login, _) = self.password("SCRAM-SHA-256")?;
-                let (scram, first) = ScramClient::start(&login.nonce);
+                match &self.credential {
+                    Some(Credential::Secret(Secret::Plain(_)) | Credential::Keys(_)) => {}
+                    other => return Err(unfit(auth::SCRAM_SHA_256, other.is_some())),
+                }
+                let (scram, first) = ScramClient::start(&self.nonce);
                 frontend::put_sasl_initial(out, auth::SCRAM_SHA_256, &first);
-                Ok(Step::Await(login.awaiting(State::First(scram))))
+                Ok(Step::Await(self.awaiting(State::First(scram))))
             }
             Auth::Other(kind) => Err(LoginError::UnsupportedRequest { kind }),
             Auth::SaslContinue(_) | Auth::SaslFinal(_) => {
@@ -203,15 +224,19 @@ impl Login {
         }
     }
 
-    /// The password itself, which only a plain secret has.
-    fn password(self, asked: &'static str) -> Result<(Login, String), LoginError> {
-        match &self.secret {
-            Some(Secret::Plain(password)) => {
+    /// The server has said how its verifier is salted.
+    fn server_first(self, scram: ScramNeedsKeys, out: &mut Vec<u8>) -> Result<Step, LoginError> {
+        match &self.credential {
+            Some(Credential::Secret(Secret::Plain(password))) => {
                 let password = password.clone();
-                Ok((self, password))
+                Ok(Step::Keys(NeedsKeys { login: self, password, scram }))
             }
-            Some(Secret::Md5(_) | Secret::Scram(_)) => Err(LoginError::SecretUnfit { asked }),
-            None => Err(LoginError::NoPassword { asked }),
+            Some(Credential::Keys(keys)) => {
+                let (wait, response) = scram.with_keys(keys);
+                frontend::put_sasl_response(out, &response);
+                Ok(Step::Await(self.awaiting(State::Final(wait))))
+            }
+            other => Err(unfit(auth::SCRAM_SHA_256, other.is_some())),
         }
     }
 
@@ -270,6 +295,14 @@ fn authentication<'a>(
         return Err(unexpected(expected, kind));
     }
     Ok(backend::auth(body)?)
+}
+
+/// There is no credential, or one that can't answer what is asked.
+fn unfit(asked: &'static str, any: bool) -> LoginError {
+    match any {
+        true => LoginError::SecretUnfit { asked },
+        false => LoginError::NoPassword { asked },
+    }
 }
 
 fn unexpected(expected: &'static str, got: u8) -> LoginError {

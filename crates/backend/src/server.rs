@@ -95,6 +95,9 @@ pub struct Server {
     /// Statement mode: a ReadyForQuery inside a transaction is kept back, and the owner is told
     /// [`Event::LeftOpen`] instead.
     pub single: bool,
+    /// A client has left something in the session by SQL (a PREPARE, a setting) that the next one
+    /// must not find.
+    pub littered: bool,
     queue: VecDeque<Request>,
     /// The beginning of a message that is not decided yet.
     held: Vec<u8>,
@@ -136,6 +139,7 @@ impl Server {
         Server {
             out: Vec::new(),
             single: false,
+            littered: false,
             queue: VecDeque::new(),
             held: Vec::new(),
             rest: 0,
@@ -218,7 +222,9 @@ impl Server {
                 self.prepared.sent(request.statement, self.batch);
             }
         }
-        if self.skipping && !request.kind.is_sync() {
+        // Once the Sync that ends the skipping is on its way, what follows it is not skipped; it
+        // is at the head then, since all before it was settled.
+        if self.skipping && self.queue.is_empty() && !request.kind.is_sync() {
             self.settle(request, false, replies);
             return;
         }
@@ -492,6 +498,7 @@ impl Server {
         replies: &mut impl Replies,
     ) -> Result<(), Lost> {
         let command = messages::command_tag(body)?;
+        self.littered |= command == b"PREPARE";
         if !command.starts_with(b"D") {
             return Ok(());
         }
@@ -500,6 +507,7 @@ impl Server {
             self.prepared.clear();
         }
         if command == b"DISCARD ALL" {
+            self.littered = false;
             self.unnamed = Unnamed::Nothing;
             self.settings = Arc::new(self.settings.restricted_to(&self.defaults));
         }

@@ -56,11 +56,11 @@ impl fmt::Display for Refused {
                  = help: install it: {}",
                 install_command(&std::fs::read_to_string("/etc/os-release").unwrap_or_default())
             ),
+            Refused::Cluster(ClusterError::Stopped) | Refused::Stopped => f.write_str("stopped"),
             Refused::Cluster(error) => write!(f, "error[P0232]: {error}"),
             Refused::Config(report) => report.fmt(f),
             Refused::Sample(why) => write!(f, "error[P0233]: cannot load the sample data: {why}"),
             Refused::Signals(error) => write!(f, "error: cannot listen for signals: {error}"),
-            Refused::Stopped => f.write_str("stopped"),
         }
     }
 }

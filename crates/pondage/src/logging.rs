@@ -319,6 +319,19 @@ mod tests {
         lines.try_iter().map(|line| line.replacen(char::is_numeric, "", 17)).collect()
     }
 
+    /// The place in the code where `say` logs.
+    fn place_of(say: impl FnOnce()) -> Identifier {
+        struct Probe(SyncSender<Identifier>);
+        impl<S: Subscriber> Layer<S> for Probe {
+            fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+                let _ = self.0.send(event.metadata().callsite());
+            }
+        }
+        let (probe, places) = sync_channel(1);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(Probe(probe)), say);
+        places.recv().expect("an event")
+    }
+
     fn say() {
         tracing::warn!(event = "x", db = "a b", client_id = 7u64, quiet = true, "said \"{}\"", 1);
     }
@@ -356,7 +369,7 @@ mod tests {
         assert_eq!(lines.len() as u64, LINES_PER_SECOND_MAX);
 
         let (layer, _lines) = layer(Style::Text, 1);
-        let place = tracing::info_span!("place").metadata().expect("metadata").callsite();
+        let place = place_of(|| tracing::info!(event = "probe"));
         let begin = Instant::now();
         let silent = (0..LINES_PER_SECOND_MAX + 7)
             .filter(|_| layer.admit(place.clone(), begin).is_none())

@@ -21,12 +21,12 @@ use crate::cli::exit;
 use crate::config::Config;
 use crate::console::operator::Operator;
 use crate::console::{Console, Process};
-use crate::control::messages::Shutdown;
+use crate::control::messages::{Shutdown, ToControl};
 use crate::control::signals::Signals;
 use crate::control::{tls, Control};
 use crate::logging::{self, Logging};
 use crate::worker::plane::{Common, Setting};
-use crate::worker::{self, Listener, Start};
+use crate::worker::{self, Inbox, Listener, Start, WorkerHandle};
 use doors::Doors;
 
 pub use doors::DoorError;
@@ -118,13 +118,9 @@ fn run(
         .max_blocking_threads(BLOCKING_THREADS_MAX + config.runtime.workers)
         .build()?;
     let began = Instant::now();
-    let mut handles = Vec::new();
-    let mut inboxes = Vec::new();
-    for _ in 0..config.runtime.workers {
-        let (handle, inbox) = worker::mailbox()?;
-        handles.push(handle);
-        inboxes.push(inbox);
-    }
+    let mailboxes =
+        (0..config.runtime.workers).map(|_| worker::mailbox()).collect::<io::Result<Vec<_>>>()?;
+    let (handles, inboxes): (Vec<_>, Vec<_>) = mailboxes.into_iter().unzip();
     let (asks, asked) = mpsc::unbounded_channel();
     let control =
         Arc::new(Control::new(config.clone(), listen_tls.clone(), handles.clone(), began));
@@ -132,41 +128,13 @@ fn run(
         postgres: addresses,
         http: http.as_ref().and_then(|listener| listener.local_addr().ok()),
     };
+    let tls_ready = listen_tls.is_some();
+    let workers = Workers { config, listeners, handles, asks, began, tls_ready };
 
     let served = runtime.block_on(async {
         // Before anybody knows that we are there.
         let signals = Signals::listen()?;
-        let setting = Setting {
-            worker: 0,
-            config: config.clone(),
-            common: Arc::new(Common::default()),
-            seed: [0; 32],
-            epoch: SystemTime::now(),
-            tls_ready: listen_tls.is_some(),
-        };
-        let mut ended = JoinSet::new();
-        let mut last = Some(listeners);
-        let count = inboxes.len();
-        for (number, inbox) in inboxes.into_iter().enumerate() {
-            // The last one gets the sockets themselves: when every worker has closed its own at
-            // shutdown, the address is free.
-            let listeners = match number + 1 == count {
-                true => last.take().unwrap_or_default(),
-                false => copies(last.as_deref().unwrap_or_default())?,
-            };
-            let setting = Setting {
-                worker: u8::try_from(number).unwrap_or(u8::MAX),
-                config: setting.config.clone(),
-                common: setting.common.clone(),
-                seed: rand::random(),
-                ..setting
-            };
-            let control = asks.clone();
-            let start = Start { setting, listeners, control, peers: handles.clone(), began };
-            let thread = worker::spawn(inbox, start)?;
-            ended.spawn_blocking(move || join(thread));
-        }
-        drop(asks);
+        let ended = workers.start(inboxes)?;
         tokio::spawn(signals.obey(control.clone()));
         let bounding = control.clone();
         tokio::spawn(async move { bounding.bound_shutdown().await });
@@ -191,13 +159,44 @@ fn run(
     });
     notify::tell("STOPPING=1");
     runtime.shutdown_timeout(RUNTIME_END);
-    let forced = began.elapsed();
-    tracing::info!(event = "ended", duration_ms = forced.as_millis() as u64);
+    tracing::info!(event = "ended", duration_ms = began.elapsed().as_millis() as u64);
     served
 }
 
-fn copies(listeners: &[Listener]) -> io::Result<Vec<Listener>> {
-    listeners.iter().map(Listener::try_clone).collect()
+/// What all workers start with.
+struct Workers {
+    config: Arc<Config>,
+    listeners: Vec<Listener>,
+    handles: Vec<WorkerHandle>,
+    asks: mpsc::UnboundedSender<ToControl>,
+    began: Instant,
+    tls_ready: bool,
+}
+
+impl Workers {
+    /// Starts one for each inbox; gives what awaits their ends. No socket and no sender stays
+    /// here: when every worker has ended, addresses are free and the control plane ends, too.
+    fn start(self, inboxes: Vec<Inbox>) -> io::Result<JoinSet<Result<(), String>>> {
+        let mut ended = JoinSet::new();
+        let (common, epoch) = (Arc::new(Common::default()), SystemTime::now());
+        for (number, inbox) in inboxes.into_iter().enumerate() {
+            let listeners =
+                self.listeners.iter().map(Listener::try_clone).collect::<io::Result<Vec<_>>>()?;
+            let setting = Setting {
+                worker: u8::try_from(number).map_err(io::Error::other)?,
+                config: self.config.clone(),
+                common: common.clone(),
+                seed: rand::random(),
+                epoch,
+                tls_ready: self.tls_ready,
+            };
+            let (control, peers) = (self.asks.clone(), self.handles.clone());
+            let start = Start { setting, listeners, control, peers, began: self.began };
+            let thread = worker::spawn(inbox, start)?;
+            ended.spawn_blocking(move || join(thread));
+        }
+        Ok(ended)
+    }
 }
 
 fn join(thread: JoinHandle<io::Result<()>>) -> Result<(), String> {
@@ -241,9 +240,9 @@ fn announce(log: &Logging, door: &Addresses) {
 /// Raises the soft limit of open files to the hard one, and says when that won't do.
 fn raise_file_limit(config: &Config) {
     let limit = getrlimit(Resource::Nofile);
-    let mut raised = limit.clone();
+    let mut raised = limit;
     raised.current = limit.maximum;
-    let limit = match setrlimit(Resource::Nofile, raised.clone()) {
+    let limit = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => raised.current,
         Err(_) => limit.current,
     };

@@ -30,7 +30,11 @@ struct Peer {
 
 impl Peer {
     fn new(secret: Option<Secret>) -> Peer {
-        let login = Login::start("app", secret, NONCE);
+        Peer::with(secret.map(Credential::Secret))
+    }
+
+    fn with(credential: Option<Credential>) -> Peer {
+        let login = Login::start("app", credential, NONCE);
         Peer { login: Some(login), received: vec![], sent: vec![], done: None }
     }
 
@@ -38,9 +42,10 @@ impl Peer {
     fn give(&mut self, bytes: &[u8], size: usize) -> Result<(), LoginError> {
         for piece in bytes.chunks(size) {
             self.received.extend_from_slice(piece);
-            while let Some((kind, body, taken)) = next_message(&self.received)? {
+            while let Some(message) = next_message(&self.received)? {
+                let Message { tag, body, total } = message;
                 let login = self.login.take().expect("a message after the end");
-                match login.message(kind, body, &mut self.sent)? {
+                match login.message(tag, body, &mut self.sent)? {
                     Step::Await(login) => self.login = Some(login),
                     Step::Keys(needs) => {
                         let (password, salt, iterations) = needs.source();
@@ -49,7 +54,7 @@ impl Peer {
                     }
                     Step::Done(session) => self.done = Some(session),
                 }
-                self.received.drain(..taken);
+                self.received.drain(..total);
             }
         }
         Ok(())
@@ -147,6 +152,24 @@ fn scram_logs_in_however_the_bytes_are_split() {
         peer.give(&rest, piece).expect("final");
         assert!(peer.done.is_some());
     }
+}
+
+#[test]
+fn the_keys_of_a_client_log_in_without_its_password_where_the_verifier_is_the_same() {
+    let keys = ScramKeys::derive("pencil", b"0123456789abcdef", 64);
+    let mut peer = Peer::with(Some(Credential::Keys(keys.clone())));
+    let server_final = scram_until_final(&mut peer, 1);
+    let rest = built(|out| {
+        put_auth_sasl_final(out, &server_final);
+        put_auth_ok(out);
+        put_session(out);
+    });
+    peer.give(&rest, 1).expect("final");
+    assert!(peer.done.is_some());
+
+    let mut peer = Peer::with(Some(Credential::Keys(keys)));
+    let refused = peer.give(&built(|out| put_auth_md5(out, [0; 4])), 1);
+    assert_eq!(refused, Err(LoginError::SecretUnfit { asked: "md5" }));
 }
 
 #[test]
@@ -261,7 +284,7 @@ proptest::proptest! {
             0..20,
         )
     ) {
-        let mut login = Login::start("app", plain("pencil"), NONCE);
+        let mut login = Login::start("app", plain("pencil").map(Credential::Secret), NONCE);
         let mut out = Vec::new();
         for (kind, body) in messages {
             match login.message(kind, &body, &mut out) {

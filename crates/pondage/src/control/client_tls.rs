@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::pem::{self, FileError};
-use super::verify::{AnyCertificate, AnyName};
+use super::verify::{AnyCertificate, Authorities};
 use crate::config::{ServerTls, ServerTlsMode};
 
 /// Most configurations kept; each may hold the system's authorities, some hundred kilobytes.
@@ -66,10 +67,12 @@ pub fn build(tls: &ServerTls) -> Result<ClientConfig, FileError> {
         ServerTlsMode::Disable | ServerTlsMode::Prefer | ServerTlsMode::Require => {
             builder.dangerous().with_custom_certificate_verifier(AnyCertificate::new(&provider))
         }
-        ServerTlsMode::VerifyCa => builder
-            .dangerous()
-            .with_custom_certificate_verifier(AnyName::new(&provider, roots(tls)?)),
-        ServerTlsMode::VerifyFull => builder.with_root_certificates(roots(tls)?),
+        ServerTlsMode::VerifyCa | ServerTlsMode::VerifyFull => {
+            let (roots, listed) = authorities(tls)?;
+            let names = tls.mode == ServerTlsMode::VerifyFull;
+            let verifier = Authorities::new(&provider, roots, listed, names);
+            builder.dangerous().with_custom_certificate_verifier(verifier)
+        }
     };
     let mut config = match (&tls.cert, &tls.key) {
         (Some(cert), Some(key)) => builder
@@ -81,11 +84,11 @@ pub fn build(tls: &ServerTls) -> Result<ClientConfig, FileError> {
     Ok(config)
 }
 
-/// The authorities to trust: those of the file, or else those of the system, found where its TLS
+/// The authorities to trust, and what the file lists: those of the file, or else those of the system, found where its TLS
 /// library looks for them (SSL_CERT_FILE and SSL_CERT_DIR included).
-fn roots(tls: &ServerTls) -> Result<RootCertStore, FileError> {
+fn authorities(tls: &ServerTls) -> Result<(RootCertStore, Listed), FileError> {
     if let Some(file) = &tls.ca {
-        return pem::authorities(file);
+        return Ok((pem::authorities(file)?, pem::certificates(file)?));
     }
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -94,8 +97,10 @@ fn roots(tls: &ServerTls) -> Result<RootCertStore, FileError> {
         let why = found.errors.first().map_or("none found".to_owned(), ToString::to_string);
         return Err(unusable("certificate authorities", None, &why));
     }
-    Ok(roots)
+    Ok((roots, Listed::new()))
 }
+
+type Listed = Vec<CertificateDer<'static>>;
 
 fn unusable(what: &'static str, file: Option<&Path>, why: &dyn ToString) -> FileError {
     let file = file.unwrap_or(Path::new("of the system")).to_owned();

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use backend::login::Credential;
 use backend::moment::Moment;
 use tokio::sync::oneshot;
 use wire::pg::auth::Secret;
@@ -31,6 +32,9 @@ pub enum ToControl {
         worker: u8,
         ticket: u64,
         config: Arc<PoolConfig>,
+        /// What the pool's user proved itself with here, for a user whose password is not
+        /// configured.
+        proven: Option<Credential>,
         kind: OpenKind,
     },
     /// The client sent SSLRequest and was told `S` (or spoke TLS at once): do the handshake;

@@ -116,18 +116,8 @@ impl Control {
     /// One message that needs no order.
     async fn answer(self: Arc<Self>, message: ToControl) {
         match message {
-            ToControl::Open { worker, ticket, config, kind } => {
-                let result = self.dialer.open(&config, &kind).await.map(Box::new);
-                if let Err(error) = &result {
-                    tracing::warn!(
-                        event = "server_open_failed",
-                        db = config.database,
-                        user = config.user,
-                        sqlstate = error.code,
-                        "{}",
-                        error.message
-                    );
-                }
+            ToControl::Open { worker, ticket, config, proven, kind } => {
+                let result = self.dialer.open(&config, proven, &kind).await.map(Box::new);
                 self.tell(worker, ToWorker::ServerOpened { ticket, result });
             }
             ToControl::AcceptTls { worker, link, ends, began } => {

@@ -3,7 +3,7 @@
 
 use std::time::SystemTime;
 
-use backend::login::{self, LoggedIn, Login, LoginError, ServerError, Step};
+use backend::login::{self, Credential, LoggedIn, Login, LoginError, ServerError, Step};
 use rand::distr::{Alphanumeric, SampleString};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wire::pg::backend::tag;
@@ -28,14 +28,21 @@ impl Dialer {
     ///
     /// # Cancel safety
     /// Dropping it closes what was opened.
-    pub async fn open(&self, config: &PoolConfig, kind: &OpenKind) -> Result<Opened, OpenError> {
+    pub async fn open(
+        &self,
+        config: &PoolConfig,
+        proven: Option<Credential>,
+        kind: &OpenKind,
+    ) -> Result<Opened, OpenError> {
         // The semaphore is never closed; without a permit the bound would only be missed.
         let _permit = self.opening.acquire().await;
         let upstream = &config.upstream;
+        let credential = upstream.password.clone().map(Credential::Secret).or(proven);
+        let task = Task { config, kind, credential };
         if let Some(socket) = self.shortcut(upstream) {
             let deadline = Deadline::after(config.connect_timeout);
             let dialed = self.dial_unix(&socket, deadline).await;
-            match self.log_in(config, kind, dialed, deadline).await {
+            match self.log_in(&task, dialed, deadline).await {
                 // pg_hba.conf may ask for `peer` on Unix sockets and for a password over TCP.
                 Err(error) if error.code.starts_with("28") => self.refuse_shortcut(upstream),
                 // Left over from a server that is gone.
@@ -51,22 +58,22 @@ impl Dialer {
             }
             Host::Tcp(host) => self.dial_tcp(upstream, host, deadline).await,
         };
-        self.log_in(config, kind, dialed, deadline).await
+        self.log_in(&task, dialed, deadline).await
     }
 
     async fn log_in(
         &self,
-        config: &PoolConfig,
-        kind: &OpenKind,
+        task: &Task<'_>,
         dialed: Result<Dialed, DialError>,
         deadline: Deadline,
     ) -> Result<Opened, OpenError> {
+        let Task { config, kind, .. } = *task;
         let Dialed { transport, ends, at } =
             dialed.map_err(|error| unreached(&config.database, &error))?;
         let place = Place { config, at };
         let mut session = Session { transport, received: Vec::new(), read: 0 };
         let work = async {
-            let logged_in = session.start(self, config, kind).await.map_err(|e| place.login(e))?;
+            let logged_in = session.start(self, task).await.map_err(|e| place.login(e))?;
             match &config.upstream.connect_query {
                 Some(query) if *kind == OpenKind::Pooled => {
                     session.query(query, logged_in).await.map_err(|e| place.connect_query(e))
@@ -87,6 +94,13 @@ impl Dialer {
         let LoggedIn { parameters, pid, key } = logged_in;
         Ok(Opened { link, ends, parameters, pid, key, tls })
     }
+}
+
+/// What is to be opened.
+struct Task<'a> {
+    config: &'a PoolConfig,
+    kind: &'a OpenKind,
+    credential: Option<Credential>,
 }
 
 /// The code of an [`OpenError`] when no server was reached.
@@ -120,17 +134,12 @@ impl From<std::io::Error> for Failure {
 }
 
 impl Session {
-    async fn start(
-        &mut self,
-        dialer: &Dialer,
-        config: &PoolConfig,
-        kind: &OpenKind,
-    ) -> Result<LoggedIn, Failure> {
-        let upstream = &config.upstream;
+    async fn start(&mut self, dialer: &Dialer, task: &Task<'_>) -> Result<LoggedIn, Failure> {
+        let Task { config, kind, credential } = task;
         let mut out = Vec::new();
         startup::put_startup(&mut out, 0, &start_parameters(config, kind));
         let nonce = Alphanumeric.sample_string(&mut rand::rng(), NONCE_CHARS);
-        let mut login = Login::start(&upstream.user, upstream.password.clone(), &nonce);
+        let mut login = Login::start(&config.upstream.user, credential.clone(), &nonce);
         loop {
             if !out.is_empty() {
                 self.send(&out).await?;
@@ -183,11 +192,11 @@ impl Session {
     /// The next whole message: its tag and body.
     async fn message(&mut self) -> Result<(u8, &[u8]), Failure> {
         loop {
-            if let Some((_, _, taken)) =
-                login::next_message(&self.received[self.read..]).map_err(LoginError::from)?
-            {
-                let message = &self.received[self.read..self.read + taken];
-                self.read += taken;
+            let waiting = &self.received[self.read..];
+            if let Some(message) = login::next_message(waiting).map_err(LoginError::from)? {
+                let whole = self.read..self.read + message.total;
+                self.read = whole.end;
+                let message = &self.received[whole];
                 return Ok((message[0], &message[wire::pg::HEADER_BYTES..]));
             }
             self.received.drain(..self.read);

@@ -3,21 +3,21 @@
 //! | mode | chain | name | here |
 //! |---|---|---|---|
 //! | prefer, require | no | no | [`AnyCertificate`] |
-//! | verify-ca | yes | no | [`AnyName`] |
-//! | verify-full | yes | yes | rustls's own verifier |
+//! | verify-ca | yes | no | [`Authorities`] |
+//! | verify-full | yes | yes | [`Authorities`] |
 //!
 //! Source: PostgreSQL documentation, "SSL Support", "Protection Provided in Different Modes".
 
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{
     verify_tls12_signature, verify_tls13_signature, CryptoProvider, WebPkiSupportedAlgorithms,
 };
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 /// Encrypts without asking who the other side is, as libpq's `require` does: it keeps listeners
 /// out, not impostors.
@@ -90,35 +90,63 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// Asks for a chain to a trusted authority, not for the server's name.
+/// Asks for a chain to a trusted authority, and with `names` for the server's name, too.
+///
+/// A certificate that is itself in the file of authorities is trusted even if it says that it is
+/// an authority: `openssl req -x509` makes such ones, many servers have one, and libpq takes it.
 #[derive(Debug)]
-pub struct AnyName {
+pub struct Authorities {
     roots: RootCertStore,
+    /// The certificates of the file themselves; empty for the system's authorities.
+    listed: Vec<CertificateDer<'static>>,
+    names: bool,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl AnyName {
-    pub fn new(provider: &CryptoProvider, roots: RootCertStore) -> Arc<AnyName> {
-        Arc::new(AnyName { roots, algorithms: provider.signature_verification_algorithms })
+impl Authorities {
+    pub fn new(
+        provider: &CryptoProvider,
+        roots: RootCertStore,
+        listed: Vec<CertificateDer<'static>>,
+        names: bool,
+    ) -> Arc<Authorities> {
+        let algorithms = provider.signature_verification_algorithms;
+        Arc::new(Authorities { roots, listed, names, algorithms })
+    }
+
+    /// Whether `checked` failed for nothing but that the certificate is an authority's, and it is
+    /// in the file. Its validity in time is checked before that.
+    fn is_listed(&self, checked: &Error, end_entity: &CertificateDer<'_>) -> bool {
+        let Error::InvalidCertificate(CertificateError::Other(why)) = checked else { return false };
+        let is_authority = matches!(why.0.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity));
+        is_authority && self.listed.iter().any(|listed| listed == end_entity)
     }
 }
 
-impl ServerCertVerifier for AnyName {
+impl ServerCertVerifier for Authorities {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
+        server_name: &ServerName<'_>,
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        verify_server_cert_signed_by_trust_anchor(
-            &ParsedCertificate::try_from(end_entity)?,
+        let certificate = ParsedCertificate::try_from(end_entity)?;
+        let checked = verify_server_cert_signed_by_trust_anchor(
+            &certificate,
             &self.roots,
             intermediates,
             now,
             self.algorithms.all,
-        )?;
+        );
+        match checked {
+            Err(error) if !self.is_listed(&error, end_entity) => return Err(error),
+            _ => {}
+        }
+        if self.names {
+            verify_server_name(&certificate, server_name)?;
+        }
         Ok(ServerCertVerified::assertion())
     }
 

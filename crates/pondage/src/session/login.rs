@@ -12,7 +12,8 @@
 //!
 //! Source: PostgreSQL docs, "Message Flow: Start-up" and "SASL Authentication".
 
-use wire::pg::auth::{ScramServer, ScramVerifier, Secret};
+use backend::login::Credential;
+use wire::pg::auth::{ScramKeys, ScramServer, ScramVerifier, Secret};
 use wire::pg::backend as reply;
 use wire::pg::frontend::{self, tag};
 use wire::pg::sqlstate;
@@ -128,8 +129,8 @@ enum Stage {
     AwaitPassword { secret: Option<Secret> },
     AwaitCheck,
     AwaitMd5 { secret: Option<Secret>, salt: [u8; 4] },
-    AwaitSaslInitial { verifier: ScramVerifier, known: bool },
-    AwaitSaslFinal { server: ScramServer, known: bool },
+    AwaitSaslInitial { verifier: ScramVerifier, known: Known },
+    AwaitSaslFinal { server: ScramServer, server_key: [u8; 32], known: Known },
     Accepted,
 }
 
@@ -138,6 +139,19 @@ enum Stage {
 pub struct Login {
     stage: Stage,
     pub wish: Wish,
+    /// What the client proved itself with; right once it is accepted.
+    pub proven: Option<Credential>,
+}
+
+/// What is known of a user that SCRAM is done with.
+#[derive(Debug)]
+enum Known {
+    /// There is no such user.
+    No,
+    /// The verifier is the one stored for it: its proof is good elsewhere.
+    Verifier,
+    /// The verifier was made here, of this password.
+    Password(String),
 }
 
 /// How TLS stands when a first packet arrives.
@@ -159,7 +173,7 @@ pub struct Chance<'a> {
 impl Login {
     pub fn new() -> Login {
         let stage = Stage::AwaitFirstPacket { asked_tls: false, asked_gss: false };
-        Login { stage, wish: Wish::default() }
+        Login { stage, wish: Wish::default(), proven: None }
     }
 
     pub fn awaits_first_packet(&self) -> bool {
@@ -246,10 +260,10 @@ impl Login {
             }
             (_, Some(Secret::Plain(password))) => match verifier {
                 None => return Challenge::NeedsVerifier { password },
-                Some(verifier) => sasl(verifier, true, out),
+                Some(verifier) => sasl(verifier, Known::Password(password), out),
             },
-            (_, Some(Secret::Scram(verifier))) => sasl(verifier, true, out),
-            (_, None) => sasl(ScramVerifier::mock(chance.mock_key, user, 4096), false, out),
+            (_, Some(Secret::Scram(verifier))) => sasl(verifier, Known::Verifier, out),
+            (_, None) => sasl(ScramVerifier::mock(chance.mock_key, user, 4096), Known::No, out),
         };
         Challenge::Sent
     }
@@ -271,6 +285,8 @@ impl Login {
         match std::mem::replace(&mut self.stage, Stage::AwaitCheck) {
             Stage::AwaitPassword { secret } => {
                 let password = frontend::password(body).map_err(malformed)?;
+                let plain = String::from_utf8(password.to_vec()).ok();
+                self.proven = plain.map(|plain| Credential::Secret(Secret::Plain(plain)));
                 match secret {
                     Some(secret @ Secret::Scram(_)) => {
                         Ok(Answer::Check { password: password.to_vec(), secret })
@@ -282,9 +298,11 @@ impl Login {
             Stage::AwaitMd5 { secret, salt } => {
                 let response = frontend::password(body).map_err(malformed)?;
                 let right = secret
+                    .as_ref()
                     .and_then(|secret| secret.check_md5(&self.wish.user, salt, response))
                     .unwrap_or(false);
                 if right {
+                    self.proven = secret.map(Credential::Secret);
                     self.accept()
                 } else {
                     Err(self.wrong_password())
@@ -299,18 +317,24 @@ impl Login {
                 let (server, message) = ScramServer::start(&verifier, first, nonce)
                     .map_err(|error| Refused::protocol(format!("SCRAM: {error}")))?;
                 reply::put_auth_sasl_continue(out, &message);
-                self.stage = Stage::AwaitSaslFinal { server, known };
+                let server_key = verifier.server_key;
+                self.stage = Stage::AwaitSaslFinal { server, server_key, known };
                 Ok(Answer::More)
             }
-            Stage::AwaitSaslFinal { server, known } => {
+            Stage::AwaitSaslFinal { server, server_key, known } => {
                 let response = frontend::sasl_response(body).map_err(malformed)?;
-                match server.finish(response) {
-                    Ok((message, _)) if known => {
-                        reply::put_auth_sasl_final(out, &message);
-                        self.accept()
+                let Ok((message, client_key)) = server.finish(response) else {
+                    return Err(self.wrong_password());
+                };
+                self.proven = Some(match known {
+                    Known::No => return Err(self.wrong_password()),
+                    Known::Verifier => {
+                        Credential::Keys(ScramKeys::from_client_key(client_key, server_key))
                     }
-                    _ => Err(self.wrong_password()),
-                }
+                    Known::Password(password) => Credential::Secret(Secret::Plain(password)),
+                });
+                reply::put_auth_sasl_final(out, &message);
+                self.accept()
             }
             _ => Err(Refused::protocol("unexpected password response")),
         }
@@ -345,7 +369,7 @@ impl Default for Login {
     }
 }
 
-fn sasl(verifier: ScramVerifier, known: bool, out: &mut Vec<u8>) -> Stage {
+fn sasl(verifier: ScramVerifier, known: Known, out: &mut Vec<u8>) -> Stage {
     reply::put_auth_sasl(out, &[SCRAM]);
     Stage::AwaitSaslInitial { verifier, known }
 }

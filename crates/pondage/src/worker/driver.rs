@@ -362,11 +362,10 @@ impl Driver {
             let Some(conn) = self.plane.servers.get_mut(slot) else { continue };
             let token = Token(SERVERS | slot as usize);
             match transport.write(&conn.server.out, registry, token) {
-                Ok(done) if done == conn.server.out.len() => {
-                    if !transport.is_unfinished() {
-                        self.plane.server_flushed(slot);
-                    }
+                Ok(done) if done == conn.server.out.len() && !transport.is_unfinished() => {
+                    self.plane.server_flushed(slot);
                 }
+                // TLS may have taken all and not yet sent it: it must not be given again.
                 Ok(done) => drop(conn.server.out.drain(..done)),
                 // What the server said before it closed is read first; then its end is seen.
                 Err(_) => {
@@ -383,10 +382,8 @@ impl Driver {
             let Some(client) = self.plane.clients.get_mut(slot) else { continue };
             let token = Token(CLIENTS | slot as usize);
             match transport.write(&client.out, registry, token) {
-                Ok(done) if done == client.out.len() => {
-                    if !transport.is_unfinished() {
-                        self.plane.client_flushed(slot);
-                    }
+                Ok(done) if done == client.out.len() && !transport.is_unfinished() => {
+                    self.plane.client_flushed(slot);
                 }
                 Ok(done) => drop(client.out.drain(..done)),
                 Err(_) => self.plane.client_closed(slot),
@@ -451,8 +448,7 @@ impl Driver {
     }
 
     fn close_client(&mut self, slot: u32, now: Moment) {
-        let unread = self.plane.clients.get(slot).is_some_and(|client| !client.out.is_empty());
-        if unread {
+        if self.is_unwritten(slot) {
             if !self.lingering.iter().any(|(lingering, _)| *lingering == slot) {
                 self.lingering.push((slot, now.after(LINGER)));
             }
@@ -464,19 +460,27 @@ impl Driver {
         self.plane.client_forgotten(slot);
     }
 
+    /// The client has not been sent everything: in its buffer, or encrypted and kept by TLS.
+    fn is_unwritten(&self, slot: u32) -> bool {
+        let transport = self.clients.get(slot as usize).and_then(Option::as_ref);
+        transport.is_some_and(|transport| {
+            let out = self.plane.clients.get(slot).is_some_and(|client| !client.out.is_empty());
+            out || transport.is_unfinished()
+        })
+    }
+
     fn linger(&mut self, now: Moment) {
         if self.lingering.is_empty() {
             return;
         }
         for (slot, until) in std::mem::take(&mut self.lingering) {
-            let Some(client) = self.plane.clients.get_mut(slot) else { continue };
             if now >= until {
-                client.out.clear();
+                drop(self.clients.get_mut(slot as usize).and_then(Option::take));
             }
-            if client.out.is_empty() {
-                self.close_client(slot, now);
-            } else {
+            if self.is_unwritten(slot) {
                 self.lingering.push((slot, until));
+            } else {
+                self.close_client(slot, now);
             }
         }
     }

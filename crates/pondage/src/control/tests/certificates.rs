@@ -77,3 +77,19 @@ fn signed(
     params.extended_key_usages = vec![usage];
     (params.signed_by(&key, issuer).expect("signed").pem(), key.serialize_pem())
 }
+
+/// A certificate for `localhost` that signs itself and says that it is an authority, as
+/// `openssl req -x509` makes them; valid from 2020 up to `year`. Gives files of it and its key.
+pub fn self_signed(directory: &Path, name: &str, year: i32) -> (PathBuf, PathBuf) {
+    let key = KeyPair::generate().expect("key");
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).expect("names");
+    named(&mut params, "localhost");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    params.not_after = rcgen::date_time_ymd(year, 1, 1);
+    let certificate = params.self_signed(&key).expect("signed").pem();
+    let files = (directory.join(format!("{name}.pem")), directory.join(format!("{name}-key.pem")));
+    fs::write(&files.0, certificate).expect("write");
+    fs::write(&files.1, key.serialize_pem()).expect("write");
+    files
+}

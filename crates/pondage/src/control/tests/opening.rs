@@ -10,26 +10,31 @@ use super::server::{tls, Server};
 use crate::config::{Host, PoolConfig, ServerTlsMode};
 use crate::control::dial::Dialer;
 use crate::control::messages::{OpenError, OpenKind, Opened};
-use crate::link::{Link, Socket};
+use crate::link::{Ends, Link, Socket};
 
 async fn open(config: &PoolConfig) -> Result<Opened, OpenError> {
-    Dialer::default().open(config, &OpenKind::Pooled).await
+    Dialer::default().open(config, None, &OpenKind::Pooled).await
 }
 
 async fn refused(config: &PoolConfig) -> OpenError {
     open(config).await.expect_err("a refusal")
 }
 
-/// Runs `SELECT 'here'` on a handed-over connection as a worker would, and says whether the
-/// answer came.
-fn answers(mut link: Link) -> bool {
+/// Whether a handed-over connection answers a query.
+fn answers(link: Link) -> bool {
+    run(link, "SELECT 'here'").contains("here")
+}
+
+/// Runs a query on a handed-over connection as a worker would; gives what came back as text.
+pub fn run(mut link: Link, sql: &str) -> String {
     let mut query = Vec::new();
-    wire::pg::frontend::put_query(&mut query, "SELECT 'here'");
+    wire::pg::frontend::put_query(&mut query, sql);
     let mut received = std::mem::take(&mut link.early);
+    let patience = Some(Duration::from_secs(20));
     match &mut link.socket {
         Socket::Tcp(stream) => {
             stream.set_nonblocking(false).expect("blocking");
-            stream.set_read_timeout(Some(Duration::from_secs(10))).expect("timeout");
+            stream.set_read_timeout(patience).expect("timeout");
             match link.tls.as_deref_mut() {
                 Some(rustls::Connection::Client(session)) => {
                     exchange(&mut rustls::Stream::new(session, stream), &query, &mut received)
@@ -40,11 +45,11 @@ fn answers(mut link: Link) -> bool {
         }
         Socket::Unix(stream) => {
             stream.set_nonblocking(false).expect("blocking");
-            stream.set_read_timeout(Some(Duration::from_secs(10))).expect("timeout");
+            stream.set_read_timeout(patience).expect("timeout");
             exchange(stream, &query, &mut received)
         }
     }
-    received.windows(4).any(|window| window == b"here")
+    String::from_utf8_lossy(&received).into_owned()
 }
 
 fn exchange(stream: &mut (impl Read + Write), query: &[u8], received: &mut Vec<u8>) {
@@ -84,7 +89,7 @@ async fn every_method_of_authentication_logs_in() {
         ],
     };
     server.run("ALTER ROLE scram REPLICATION").await;
-    let opened = Dialer::default().open(&server.config("scram"), &replication).await;
+    let opened = Dialer::default().open(&server.config("scram"), None, &replication).await;
     let opened = opened.expect("replication");
     let name = opened.parameters.iter().find(|(name, _)| name == "application_name");
     assert_eq!(name.map(|(_, value)| value.as_str()), Some("copy"));
@@ -226,6 +231,48 @@ async fn tls_modes_protect_as_they_do_in_libpq() {
     assert!(open(&with(&by_address, tls(Prefer, None))).await.expect("plain").tls.is_empty());
     let error = refused(&with(&by_address, tls(Require, None))).await;
     assert!(error.permanent && error.message.contains("does not support TLS"), "{error:?}");
+}
+
+/// A Unix socket of the test's server where that of a local PostgreSQL would be.
+struct WellKnown(std::path::PathBuf);
+
+impl WellKnown {
+    fn make(server: &Server) -> WellKnown {
+        let name = format!(".s.PGSQL.{}", server.cluster.port());
+        let place = std::path::Path::new("/tmp").join(&name);
+        std::os::unix::fs::symlink(server.cluster.directory().join(name), &place).expect("link");
+        WellKnown(place)
+    }
+}
+
+impl Drop for WellKnown {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn localhost_is_the_unix_socket_unless_that_lets_the_user_not_in_or_tls_is_wanted() {
+    let server = Server::start().await;
+    let well_known = WellKnown::make(&server);
+    let dialer = Dialer::default();
+    let ends = async |user: &str, mode| {
+        let mut config = server.config_to(user, Some("pencil"), Host::Tcp("localhost".to_owned()));
+        config.upstream.tls = tls(mode, None);
+        let opened = dialer.open(&config, None, &OpenKind::Pooled).await.expect("open");
+        (matches!(opened.ends, Ends::Unix { .. }), config)
+    };
+    assert!(ends("scram", ServerTlsMode::Prefer).await.0);
+    assert!(!ends("scram", ServerTlsMode::Require).await.0);
+    let (unix, config) = ends("peered", ServerTlsMode::Disable).await;
+    assert!(!unix && dialer.shortcut(&config.upstream).is_none());
+    dialer.forget();
+    assert_eq!(dialer.shortcut(&config.upstream).as_ref(), Some(&well_known.0));
+
+    // The socket of a server that is gone does not stop the connection over TCP.
+    std::fs::remove_file(&well_known.0).expect("remove");
+    drop(std::os::unix::net::UnixListener::bind(&well_known.0).expect("bind"));
+    assert!(!ends("scram", ServerTlsMode::Disable).await.0);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use crate::config::{Host, PoolConfig, PoolMode, ServerTls, ServerTlsMode, Upstre
 use crate::demo::cluster::Cluster;
 
 const HBA: &str = "
+local all peered peer
 local all all trust
 host all trusted 127.0.0.1/32 trust
 host all clear 127.0.0.1/32 password
@@ -25,6 +26,7 @@ host all all 127.0.0.1/32 scram-sha-256
 
 const USERS: &str = "
 CREATE ROLE trusted LOGIN;
+CREATE ROLE peered LOGIN PASSWORD 'pencil';
 CREATE ROLE clear LOGIN PASSWORD 'pencil';
 CREATE ROLE scram LOGIN PASSWORD 'pencil';
 CREATE ROLE refused LOGIN PASSWORD 'pencil';

@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::certificates::Certificates;
-use crate::config::{ListenTls, ListenTlsMode};
+use super::certificates::{self_signed, Certificates};
+use crate::config::{ListenTls, ListenTlsMode, ServerTls, ServerTlsMode};
 use crate::control::{client_tls, tls};
 use crate::link::{Link, Socket};
 
@@ -44,8 +44,8 @@ impl Drop for Files {
 /// A client that verifies the server, with a certificate or without, with ALPN or without.
 fn client(files: &Files, certified: bool, alpn: bool) -> rustls::ClientConnection {
     let certificates = &files.certificates;
-    let mut config = client_tls::build(&crate::config::ServerTls {
-        mode: crate::config::ServerTlsMode::VerifyFull,
+    let mut config = client_tls::build(&ServerTls {
+        mode: ServerTlsMode::VerifyFull,
         ca: Some(certificates.ca_file.clone()),
         cert: certified.then(|| certificates.client_cert_file.clone()),
         key: certified.then(|| certificates.client_key_file.clone()),
@@ -151,6 +151,40 @@ async fn a_client_that_never_speaks_is_given_up() {
     let limit = Duration::from_millis(20);
     let error = tls::accept(config, link(stream, Vec::new()), limit).await.expect_err("late");
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+}
+
+#[tokio::test]
+async fn a_certificate_that_signs_itself_is_trusted_where_the_file_lists_it_and_while_it_is_valid()
+{
+    let files = Files::make("itself");
+    let (good, good_key) = self_signed(&files.directory, "good", 4000);
+    let (other, _) = self_signed(&files.directory, "other", 4000);
+    let (old, old_key) = self_signed(&files.directory, "old", 2021);
+    use ServerTlsMode::{VerifyCa, VerifyFull};
+    for (mode, cert, key, ca, name, trusted) in [
+        (VerifyFull, &good, &good_key, &good, "localhost", true),
+        (VerifyCa, &good, &good_key, &good, "elsewhere", true),
+        (VerifyFull, &good, &good_key, &good, "elsewhere", false),
+        (VerifyFull, &good, &good_key, &other, "localhost", false),
+        (VerifyCa, &good, &good_key, &other, "localhost", false),
+        (VerifyCa, &old, &old_key, &old, "localhost", false),
+    ] {
+        let listen = ListenTls {
+            mode: ListenTlsMode::Require,
+            cert: Some(cert.clone()),
+            key: Some(key.clone()),
+            client_ca: None,
+        };
+        let config = tls::listener(&listen).expect("files").expect("on");
+        let trust = ServerTls { mode, ca: Some(ca.clone()), cert: None, key: None };
+        let client = Arc::new(client_tls::build(&trust).expect("client"));
+        let name = name.try_into().expect("name");
+        let session = rustls::ClientConnection::new(client, name).expect("connection");
+        let (stream, thread) = connect(session);
+        let accepted = tls::accept(config, link(stream, Vec::new()), LIMIT).await;
+        drop(accepted);
+        assert_eq!(thread.join().expect("client"), trusted, "{mode:?} {cert:?} {ca:?}");
+    }
 }
 
 #[test]

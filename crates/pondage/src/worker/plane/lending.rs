@@ -11,12 +11,18 @@ use wire::pg::backend::{error_fields, TxStatus};
 use wire::pg::frontend;
 
 use super::replies::Sink;
-use super::{Count, Effect, Failing, Place, Plane, PoolState, ServerConn, ServerParts, Ticket};
+use super::{
+    Count, Effect, Failing, Place, Plane, PoolState, Preparing, ServerConn, ServerParts, Ticket,
+};
 use crate::config::{PoolConfig, PoolMode};
 use crate::control::messages::{OpenError, OpenKind, Opened, PoolName, Ref, ToControl, ToWorker};
 use crate::session::client::{Hold, Phase, Rest, NONE};
 use crate::session::login::Refused;
 use crate::worker::snapshot::Totals;
+
+/// Removes what SQL of another client has left in a session: PREPAREd statements and settings that
+/// are not reported.
+const SWEEP: &str = "RESET ALL; DEALLOCATE ALL";
 
 impl Plane {
     /// The number of a pool, made if it is new.
@@ -37,6 +43,7 @@ impl Plane {
             pool: Pool::new(shared),
             servers: Vec::new(),
             welcome: None,
+            proven: None,
             greeting: Vec::new(),
             clients: 0,
             paused,
@@ -130,33 +137,42 @@ impl Plane {
         conn.server.since = now;
         let delay = pool.config.server_check_delay;
         if !delay.is_zero() && idle >= delay {
-            conn.tested = true;
             let check = pool.config.server_check_query.clone();
-            self.hold_for_set_up(slot);
-            let request = Request::with_fate(Owner(slot), Kind::Query, Fate::Setup);
-            self.send(server, request, |out| frontend::put_query(out, &check));
-            return;
+            return self.prepare(slot, server, Preparing::Checking, &check);
         }
         self.set_up(slot, server);
     }
 
-    fn hold_for_set_up(&mut self, slot: u32) {
+    /// Runs one query of the pooler's own on a server while its client waits.
+    fn prepare(&mut self, slot: u32, server: u32, preparing: Preparing, query: &str) {
         self.clients[slot].hold = Hold::SetUp;
+        self.servers[server].preparing = preparing;
+        let request = Request::with_fate(Owner(slot), Kind::Query, Fate::Setup);
+        self.send(server, request, |out| frontend::put_query(out, query));
     }
 
-    /// Applies what the client has set and the server has not. Called again when that is done.
+    /// What is still to be done before the client may use its server. Called again when a step
+    /// is answered.
     pub(super) fn set_up(&mut self, slot: u32, server: u32) {
         let (Some(client), Some(conn)) = (self.clients.get_mut(slot), self.servers.get_mut(server))
         else {
             return;
         };
-        if conn.tested {
-            // The check is over; what comes next is the settings.
-            conn.tested = false;
-        } else if conn.applying {
-            conn.applying = false;
-            self.unify_settings(slot, server);
-            return;
+        match std::mem::replace(&mut conn.preparing, Preparing::No) {
+            Preparing::No | Preparing::Checking => {}
+            Preparing::Sweeping => {
+                let reported = conn.server.settings.restricted_to(&conn.server.defaults);
+                conn.server.settings = self.settings.intern(reported);
+            }
+            Preparing::Applying => {
+                conn.last_client = client.id;
+                self.unify_settings(slot, server);
+                return;
+            }
+        }
+        let other = std::mem::replace(&mut conn.last_client, client.id) != client.id;
+        if other && std::mem::replace(&mut conn.server.littered, false) {
+            return self.prepare(slot, server, Preparing::Sweeping, SWEEP);
         }
         if Arc::ptr_eq(&client.settings, &conn.server.settings) {
             return;
@@ -167,9 +183,9 @@ impl Plane {
         if changes.is_empty() {
             return;
         }
-        conn.applying = true;
+        conn.preparing = Preparing::Applying;
         conn.server.unnamed = Unnamed::Stale;
-        self.hold_for_set_up(slot);
+        self.clients[slot].hold = Hold::SetUp;
         let setup = |kind| Request::with_fate(Owner(slot), kind, Fate::Setup);
         let (query, values) = set_config(&changes);
         if !values.is_empty() {
@@ -207,11 +223,8 @@ impl Plane {
     pub(super) fn set_up_failed(&mut self, slot: u32, error: &[u8]) {
         let server = self.clients[slot].server;
         if let Some(conn) = self.servers.get_mut(server) {
-            let checked = std::mem::replace(&mut conn.tested, false);
-            conn.applying = false;
-            if checked {
-                conn.close_needed = true;
-            }
+            let preparing = std::mem::replace(&mut conn.preparing, Preparing::No);
+            conn.close_needed |= preparing != Preparing::Applying;
         }
         self.clients[slot].hold = Hold::No;
         let fields = error_fields(error).ok();
@@ -466,6 +479,7 @@ impl Plane {
                 worker: self.worker,
                 ticket: self.next_ticket,
                 config: pool.config.clone(),
+                proven: pool.proven.clone(),
                 kind: OpenKind::Pooled,
             }));
         }
@@ -510,11 +524,13 @@ impl Plane {
         let client = &self.clients[slot];
         let ticket = Ticket::Replication { client: slot, generation: client.generation };
         self.tickets.insert(self.next_ticket, ticket);
-        let config = self.pools[client.pool as usize].config.clone();
+        let pool = &self.pools[client.pool as usize];
+        let (config, proven) = (pool.config.clone(), pool.proven.clone());
         self.effects.push(Effect::Control(ToControl::Open {
             worker: self.worker,
             ticket: self.next_ticket,
             config,
+            proven,
             kind: OpenKind::Replication { parameters },
         }));
     }
@@ -542,8 +558,8 @@ impl Plane {
             pid: opened.pid,
             key: opened.key.as_slice().into(),
             cancels: 0,
-            tested: false,
-            applying: false,
+            preparing: Preparing::No,
+            last_client: 0,
             close_needed: false,
             reset_wanted: false,
             replication: client.is_some(),

@@ -251,6 +251,7 @@ impl Plane {
     fn accepted(&mut self, slot: u32) {
         let Phase::LoggingIn(login) = &self.clients[slot].phase else { return };
         let (user, database) = (login.wish.user.clone(), login.wish.database.clone());
+        let proven = login.proven.clone();
         if CONSOLE.contains(&database.as_str()) {
             return self.greet_console(slot, user, database);
         }
@@ -279,6 +280,13 @@ impl Plane {
                 .detail(detail)
                 .hint("Raise max_client_connections; see SHOW CLIENTS. [P0317]");
             return self.refuse(slot, &refused);
+        }
+        let upstream = &pool.config.upstream;
+        let wanted = upstream.password.is_none() && upstream.user == user;
+        if wanted && proven.is_some() && proven != pool.proven {
+            pool.proven = proven;
+            // What has failed for want of it may work now.
+            pool.failing = None;
         }
         pool.clients += 1;
         pool.totals.client_login_count += 1;

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use backend::login::Credential;
 use backend::moment::Moment;
 use backend::pool::{self, Budget};
 use backend::reply::Owner;
@@ -123,6 +124,18 @@ pub enum Place {
     Cleaning,
 }
 
+/// What is done to a server before its client may use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preparing {
+    No,
+    /// It was idle for long: does it still answer?
+    Checking,
+    /// What another client has left in its session is swept out.
+    Sweeping,
+    /// The client's settings are applied.
+    Applying,
+}
+
 #[derive(Debug)]
 pub struct ServerConn {
     pub server: Server,
@@ -137,10 +150,9 @@ pub struct ServerConn {
     pub key: Arc<[u8]>,
     /// Cancel requests under way: until they are over nobody else may get this server.
     pub cancels: u32,
-    /// The check before lending is under way.
-    pub tested: bool,
-    /// The client's settings are being applied.
-    pub applying: bool,
+    pub preparing: Preparing,
+    /// Who had it last, by id.
+    pub last_client: u64,
     pub close_needed: bool,
     pub reset_wanted: bool,
     pub replication: bool,
@@ -161,6 +173,9 @@ pub struct PoolState {
     pub servers: Vec<u32>,
     /// What its servers report when they have logged in.
     pub welcome: Option<Arc<Settings>>,
+    /// What its user proved itself with last: a password, or the keys of a SCRAM proof. With it
+    /// Pondage logs in where the configuration has no password.
+    pub proven: Option<Credential>,
     /// Clients that are logged in but could not be greeted yet.
     pub greeting: Vec<u32>,
     pub clients: u32,

@@ -125,7 +125,15 @@ impl Plane {
         match happened {
             Happened::Ready(status) => self.answered(slot, status),
             Happened::LeftOpen => self.left_open(slot, server),
-            Happened::Settled(done) => client.names().settled(done),
+            Happened::Settled(done) => {
+                client.names().settled(done);
+                // After an error a Query does not end the batch but is skipped with it, so a name
+                // can become certain before any ReadyForQuery, and the Sync may be held back.
+                if client.hold == Hold::Uncertain {
+                    client.hold = Hold::No;
+                    self.resume_later(slot);
+                }
+            }
             Happened::CopyIn => client.copies_in = true,
             Happened::CopyOver => client.copies_in = false,
             Happened::Setting(name, value) => {

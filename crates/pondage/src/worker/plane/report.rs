@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{Place, Plane, PoolState, ServerConn};
+use super::{Place, Plane, PoolState, Preparing, ServerConn};
 use crate::link::Ends;
 use crate::session::client::{Client, Hold, Phase, NONE};
 use crate::worker::snapshot::{ConnectionSnapshot, MemorySnapshot, PoolSnapshot, WorkerSnapshot};
@@ -78,7 +78,7 @@ impl Plane {
 
     fn server_state(&self, conn: &ServerConn) -> &'static str {
         match conn.place {
-            Place::Lent if conn.tested => "tested",
+            Place::Lent if conn.preparing == Preparing::Checking => "tested",
             Place::Lent => "active",
             Place::Idle => "idle",
             Place::Cleaning if conn.cancels > 0 => "being_canceled",

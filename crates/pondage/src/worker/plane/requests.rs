@@ -266,8 +266,9 @@ impl Plane {
 
     fn query(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
         let text = body.strip_suffix(b"\0").unwrap_or(body);
-        match leading(text) {
-            Leading::Other => {}
+        let begins = leading(text);
+        match begins {
+            Leading::Other | Leading::SetConfig => {}
             Leading::Begin => {
                 if self.mode(slot) == PoolMode::Statement && self.quiet_status(slot).is_some() {
                     self.tell(slot, |out| {
@@ -308,7 +309,9 @@ impl Plane {
             names.next_batch();
         }
         let server = client.server;
-        self.servers[server].server.unnamed = OnServer::Nothing;
+        let to = &mut self.servers[server].server;
+        to.unnamed = OnServer::Nothing;
+        to.littered |= begins == Leading::SetConfig;
         self.push(slot, Request::forward(Owner(slot), Kind::Query));
         self.forward(slot, header, bytes)
     }
@@ -382,10 +385,12 @@ impl Plane {
         client.unnamed = Some(Box::new(Unnamed { stamp, text }));
         let server = client.server;
         self.servers[server].server.unnamed = OnServer::Of(stamp);
-        if let Leading::Deallocate(dropped) = leading(parse.query) {
-            if self.parse_deallocate(slot, &dropped) {
+        match leading(parse.query) {
+            Leading::Deallocate(dropped) if self.parse_deallocate(slot, &dropped) => {
                 return Taken::Bytes(header.total);
             }
+            Leading::SetConfig => self.servers[server].server.littered = true,
+            _ => {}
         }
         self.extended(slot, Kind::Parse, header, bytes)
     }
@@ -476,14 +481,13 @@ impl Plane {
         });
     }
 
-    /// Closes the least recently used statement of the server when it has too many.
+    /// Closes the least recently used statements of the server while it has too many.
     fn make_room(&mut self, slot: u32) {
         let client = &self.clients[slot];
         let limit = self.pools[client.pool as usize].config.max_prepared_statements as usize;
         let server = client.server;
-        let prepared = &mut self.servers[server].server;
-        let batch = prepared.batch();
-        if let Some(id) = prepared.prepared.evict(limit, batch) {
+        let batch = self.servers[server].server.batch();
+        while let Some(id) = self.servers[server].server.prepared.evict(limit, batch) {
             let request = Request {
                 owner: Owner::NOBODY,
                 kind: Kind::Close,

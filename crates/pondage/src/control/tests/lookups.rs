@@ -1,0 +1,169 @@
+//! Look-ups of secrets, and cancel requests.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wire::pg::auth::Secret;
+
+use super::server::{tls, Server};
+use crate::config::{AuthQuery, Config, Host, PoolConfig, ServerTlsMode};
+use crate::control::authquery::{Answer, AuthQueries};
+use crate::control::dial::Dialer;
+use crate::control::messages::OpenKind;
+
+const QUERY: &str = "SELECT rolname, rolpassword, rolvaliduntil FROM pg_authid \
+                     WHERE rolname = $1 AND rolcanlogin";
+
+const USERS: &str = "
+CREATE ROLE looker LOGIN SUPERUSER PASSWORD 'looking';
+CREATE ROLE past LOGIN PASSWORD 'pencil' VALID UNTIL '2020-01-01';
+CREATE ROLE future LOGIN PASSWORD 'pencil' VALID UNTIL '2999-01-01';
+CREATE ROLE for_ever LOGIN PASSWORD 'pencil' VALID UNTIL 'infinity';
+CREATE ROLE nologin PASSWORD 'pencil';
+CREATE ROLE \"odd ' name\" LOGIN PASSWORD 'pencil';
+";
+
+struct Asking {
+    server: Server,
+    config: Config,
+    pool: PoolConfig,
+    queries: AuthQueries,
+}
+
+impl Asking {
+    async fn start(password: &str) -> Asking {
+        let server = Server::start().await;
+        server.run(USERS).await;
+        let text = format!("[users.looker]\npassword = \"{password}\"\n[databases.app]\n");
+        let mut config = Config::from_text(&text).unwrap_or_else(|e| panic!("{e}"));
+        config.auth.query =
+            Some(AuthQuery { sql: QUERY.to_owned(), user: "looker".to_owned(), database: None });
+        let pool = server.config("scram");
+        let queries = AuthQueries::new(Arc::new(Dialer::default()));
+        Asking { server, config, pool, queries }
+    }
+
+    async fn ask(&self, user: &str) -> Answer {
+        self.queries.look_up(&self.config, &self.pool, user.to_owned()).await
+    }
+
+    async fn knows(&self, user: &str) -> bool {
+        self.ask(user).await.unwrap_or_else(|e| panic!("{user}: {e}")).is_some()
+    }
+}
+
+#[tokio::test]
+async fn a_look_up_finds_secrets_and_honours_valid_until() {
+    let mut asking = Asking::start("looking").await;
+    let secret = asking.ask("scram").await.expect("answer").expect("secret");
+    assert!(matches!(secret, Secret::Scram(_)) && secret.check_plain("scram", b"pencil"));
+    let secret = asking.ask("md5").await.expect("answer").expect("secret");
+    assert!(matches!(secret, Secret::Md5(_)) && secret.check_plain("md5", b"pencil"));
+    for user in ["future", "for_ever", "odd ' name"] {
+        assert!(asking.knows(user).await, "{user}");
+    }
+    for user in ["past", "nologin", "nobody", "", "x' OR true --"] {
+        assert!(!asking.knows(user).await, "{user}");
+    }
+
+    // One connection serves many at once, and another replaces it when it is lost.
+    let many = (0..200).map(|_| asking.ask("scram"));
+    let answers = futures_all(many).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Some(_)))));
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'looker'";
+    assert_eq!(asking.server.value(count).await, "1");
+    let kill = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \
+                WHERE usename = 'looker'";
+    asking.server.run(kill).await;
+    let began = Instant::now();
+    while !matches!(asking.ask("scram").await, Ok(Some(_))) {
+        assert!(began.elapsed() < Duration::from_secs(10), "no new connection");
+    }
+
+    asking.pool.upstream.tls =
+        tls(ServerTlsMode::VerifyCa, Some(asking.server.certificates.ca_file.clone()));
+    asking.queries.forget();
+    assert!(asking.knows("scram").await);
+    let ssl =
+        "SELECT string_agg(ssl::text, ',') FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+               WHERE usename = 'looker'";
+    let began = Instant::now();
+    while asking.server.value(ssl).await != "true" {
+        assert!(began.elapsed() < Duration::from_secs(10), "the old connection stays");
+    }
+}
+
+/// All of them at once on this thread.
+async fn futures_all<F: std::future::Future<Output = Answer>>(
+    futures: impl Iterator<Item = F>,
+) -> Vec<Answer> {
+    let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|cx| {
+        let mut pending = false;
+        for (future, answer) in &mut waiting {
+            if answer.is_none() {
+                match future.as_mut().poll(cx) {
+                    std::task::Poll::Ready(ready) => *answer = Some(ready),
+                    std::task::Poll::Pending => pending = true,
+                }
+            }
+        }
+        if pending {
+            std::task::Poll::Pending
+        } else {
+            std::task::Poll::Ready(())
+        }
+    })
+    .await;
+    waiting.into_iter().filter_map(|(_, answer)| answer).collect()
+}
+
+#[tokio::test]
+async fn a_look_up_that_fails_says_why_without_saying_where() {
+    let mut asking = Asking::start("wrong").await;
+    let why = asking.ask("scram").await.expect_err("wrong password");
+    assert!(why.contains("password authentication failed"), "{why}");
+    assert!(!why.contains("127.0.0.1"), "{why}");
+
+    let query = |sql: &str| {
+        Some(AuthQuery { sql: sql.to_owned(), user: "trusted".to_owned(), database: None })
+    };
+    asking.config.auth.query = query("SELECT 1");
+    let why = asking.ask("scram").await.expect_err("no parameter");
+    assert!(why.contains("auth.query must take one parameter"), "{why}");
+    asking.config.auth.query = query("SELECT $1::text, 'x', current_date");
+    asking.queries.forget();
+    let why = asking.ask("scram").await.expect_err("wrong type");
+    assert!(why.contains("the third column of auth.query is date"), "{why}");
+
+    // What a client may not see can't be looked up through its search_path either.
+    asking.config.auth.query = query("SELECT $1::text, current_setting('search_path')");
+    asking.queries.forget();
+    let secret = asking.ask("scram").await.expect("answer");
+    assert_eq!(secret, Some(Secret::Plain("pg_catalog".to_owned())));
+}
+
+#[tokio::test]
+async fn a_cancel_request_reaches_its_connection_with_and_without_tls() {
+    let server = Server::start().await;
+    let socket = Host::Unix(server.cluster.directory().to_owned());
+    let mut secure = server.config("scram");
+    secure.upstream.tls = tls(ServerTlsMode::Require, None);
+    for config in [server.config("scram"), secure, server.config_to("scram", None, socket)] {
+        let dialer = Dialer::default();
+        let opened = dialer.open(&config, None, &OpenKind::Pooled).await.expect("open");
+        let (ends, pid, key) = (opened.ends, opened.pid, opened.key.clone());
+        let running =
+            std::thread::spawn(move || super::opening::run(opened.link, "SELECT pg_sleep(60)"));
+        let active = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event = 'PgSleep'"
+        );
+        let began = Instant::now();
+        while server.value(&active).await != "1" {
+            assert!(began.elapsed() < Duration::from_secs(10), "the query does not run");
+        }
+        dialer.cancel(&config, &ends, pid, &key).await;
+        let said = running.join().expect("query");
+        assert!(said.contains("57014"), "{said}");
+    }
+}

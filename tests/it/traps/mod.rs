@@ -1,0 +1,14 @@
+//! The traps of pooling, each by its number: what poolers before this one got wrong.
+//!
+//! Every test runs against a real Pondage and a real PostgreSQL. Which server a client gets is
+//! not left to chance: see [`servers::TwoServers`].
+
+mod batch;
+mod copying;
+mod lifecycle;
+mod parameters;
+mod replies;
+mod secrets;
+mod servers;
+mod statements;
+mod transport;
