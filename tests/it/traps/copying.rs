@@ -98,11 +98,19 @@ fn copy_in_is_the_same_as_directly() {
     for (batch, ready, expected) in [
         (undone(rows(Batch::new().query(COPY)).copy_done()), 2, "GCZCZ"),
         (rows(Batch::new().query(COPY)).copy_fail("changed my mind"), 1, "GEZ"),
-        (rows(Batch::new().parse("", COPY).bind("", &[]).execute()).copy_fail("no").sync(), 1, "12GEZ"),
+        (
+            rows(Batch::new().parse("", COPY).bind("", &[]).execute()).copy_fail("no").sync(),
+            1,
+            "12GEZ",
+        ),
         // Flush and Sync are ignored while it copies.
         (undone(rows(Batch::new().query(COPY).flush().sync()).sync().copy_done()), 2, "GCZCZ"),
         (
-            undone(rows(Batch::new().parse("", COPY).bind("", &[]).execute().sync()).copy_done().sync()),
+            undone(
+                rows(Batch::new().parse("", COPY).bind("", &[]).execute().sync())
+                    .copy_done()
+                    .sync(),
+            ),
             2,
             "12GCZCZ",
         ),

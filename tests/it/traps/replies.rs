@@ -209,10 +209,7 @@ fn trap_10_portals_live_in_their_transaction_only() {
     let seen = steps.map(|step| answered_alike(&mut direct, &mut client, &step, 1));
     assert_eq!(
         seen,
-        [
-            "12DDsZ", "EZ", "CZ", "2DDsZ", "DDsTZ", "EZ", "CZ", "CZ", "2DDsZ", "DDDC3EZ", "CZ",
-            "EZ"
-        ]
+        ["12DDsZ", "EZ", "CZ", "2DDsZ", "DDsTZ", "EZ", "CZ", "CZ", "2DDsZ", "DDDC3EZ", "CZ", "EZ"]
     );
 }
 
@@ -221,12 +218,7 @@ fn trap_10_a_suspended_portal_keeps_the_server() {
     let servers = OneServer::start();
     let (mut client, mut other) = (servers.client(), servers.client());
     let rows = "select generate_series(1, 3)";
-    Batch::new()
-        .parse("", rows)
-        .bind_to("p", "", &[])
-        .execute_of("p", 1)
-        .flush()
-        .to(&mut client);
+    Batch::new().parse("", rows).bind_to("p", "", &[]).execute_of("p", 1).flush().to(&mut client);
     client.expect_tags("12Ds");
     Batch::new().query("select 'waits'").to(&mut other);
     other.expect_silence(QUIET);

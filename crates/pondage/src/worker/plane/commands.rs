@@ -9,6 +9,7 @@ use wire::pg::frame;
 use wire::pg::frontend::tag;
 use wire::pg::{backend as reply, sqlstate};
 
+use super::lending::removed;
 use super::login::key_parts;
 use super::{Effect, Place, Plane};
 use crate::config::Config;
@@ -325,13 +326,13 @@ impl Plane {
     fn retire_pool(&mut self, at: u32) {
         self.pools[at as usize].disabled = true;
         for slot in self.clients.numbers() {
-            let client = &self.clients[slot];
-            if client.pool == at && client.server == NONE {
-                let refused = Refused::new(
-                    sqlstate::ADMIN_SHUTDOWN,
-                    "the database was removed from the configuration",
-                );
-                self.close_client(slot, Some(&refused));
+            let client = &mut self.clients[slot];
+            if client.pool != at {
+                continue;
+            }
+            client.close_needed = true;
+            if client.server == NONE {
+                self.close_client(slot, Some(&removed()));
             }
         }
     }

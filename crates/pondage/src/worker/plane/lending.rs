@@ -8,7 +8,7 @@ use backend::reply::{Fate, Kind, Owner, Request};
 use backend::server::{Server, Unnamed};
 use backend::settings::{Change, Settings};
 use wire::pg::backend::{error_fields, TxStatus};
-use wire::pg::frontend;
+use wire::pg::{frontend, sqlstate};
 
 use super::replies::Sink;
 use super::{
@@ -68,7 +68,11 @@ impl Plane {
         pool::Limits {
             size: config.pool_size,
             min: config.min_pool_size,
-            reserve: config.reserve_pool_size,
+            // A timeout of 0 means never.
+            reserve: match config.reserve_pool_timeout.is_zero() {
+                true => 0,
+                false => config.reserve_pool_size,
+            },
             reserve_after: config.reserve_pool_timeout,
             retry_after: config.server_login_retry,
             also,
@@ -106,7 +110,7 @@ impl Plane {
         (client.asked, client.began) = (now, now);
         let at = client.pool;
         let pool = &mut self.pools[at as usize];
-        let open = !pool.paused && !pool.disabled;
+        let open = !pool.paused;
         if let Some(server) = open.then(|| pool.pool.take()).flatten() {
             self.attach(slot, server, now);
             return self.clients.get(slot).is_some_and(|client| client.hold == Hold::No);
@@ -306,7 +310,9 @@ impl Plane {
         if let Some(client) = self.clients.get_mut(slot) {
             client.server = NONE;
             client.slim();
-            if !client.input.is_empty() {
+            if client.close_needed {
+                self.close_client(slot, Some(&removed()));
+            } else if !client.input.is_empty() {
                 self.resume_later(slot);
             }
         }
@@ -446,7 +452,7 @@ impl Plane {
     pub(super) fn serve(&mut self, at: u32) {
         loop {
             let pool = &mut self.pools[at as usize];
-            if pool.paused || pool.disabled || pool.pool.waiting() == 0 {
+            if pool.paused || pool.pool.waiting() == 0 {
                 break;
             }
             let Some(&server) = pool.pool.idle().last() else { break };
@@ -463,7 +469,7 @@ impl Plane {
         let now = self.now;
         loop {
             let pool = &mut self.pools[at as usize];
-            if pool.paused || pool.disabled {
+            if pool.paused {
                 return;
             }
             let missing = pool.limits.min.saturating_sub(pool.pool.shared().servers.taken());
@@ -633,6 +639,14 @@ impl Plane {
         match std::mem::replace(&mut client.phase, Phase::Leaving) {
             Phase::Leaving => return,
             Phase::LoggingIn(_) | Phase::AwaitWelcome(_) => self.logging_in -= 1,
+            Phase::Pooled if self.config.telemetry.log_disconnections => {
+                let client = &self.clients[slot];
+                if let Some(pool) = self.pools.get(client.pool as usize) {
+                    let stayed = self.now.since(client.connected).as_millis() as u64;
+                    tracing::info!(event = "client_closed", client_id = client.id,
+                        db = %pool.name.database, user = %pool.name.user, duration_ms = stayed);
+                }
+            }
             Phase::Pooled => {}
             Phase::Console(_) => {
                 let gone = ToControl::ConsoleGone { client: self.reference(slot) };
@@ -674,6 +688,11 @@ impl Plane {
         self.release_client(slot);
         self.effects.push(Effect::CloseClient(slot));
     }
+}
+
+/// What clients of a database are told that a reload has removed.
+pub(super) fn removed() -> Refused {
+    Refused::new(sqlstate::ADMIN_SHUTDOWN, "the database was removed from the configuration")
 }
 
 /// How a client that has gone left its server.

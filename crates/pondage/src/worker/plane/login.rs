@@ -16,6 +16,10 @@ use crate::session::login::{
 /// Databases that are the console.
 pub const CONSOLE: [&str; 3] = ["pondage", "pgbouncer", "admin"];
 
+/// The first byte of a TLS connection: a client that does not ask first (direct TLS). No start-up
+/// packet begins with it, since it would be 385 MB long. Source: RFC 8446, 5.1.
+const TLS_HANDSHAKE: u8 = 0x16;
+
 /// Verifiers derived from plain passwords that a worker keeps; each is about 200 bytes.
 const VERIFIERS_MAX: usize = 10_000;
 
@@ -63,6 +67,11 @@ impl Plane {
             // As in PostgreSQL, TLS makes no sense on a Unix socket.
             (tls.offered, tls.required) = (false, false);
         }
+        if tls.offered && bytes.first() == Some(&TLS_HANDSHAKE) {
+            self.clients[slot].hold = Hold::Control;
+            self.effects.push(Effect::StartTls { slot, early: bytes.to_vec() });
+            return bytes.len();
+        }
         let mut out = Vec::new();
         let client = &mut self.clients[slot];
         let Phase::LoggingIn(login) = &mut client.phase else { return 0 };
@@ -76,7 +85,7 @@ impl Plane {
             Ok(Some((First::Declined, length))) => return length,
             Ok(Some((First::Tls, length))) => {
                 self.clients[slot].hold = Hold::Control;
-                self.effects.push(Effect::StartTls(slot));
+                self.effects.push(Effect::StartTls { slot, early: Vec::new() });
                 return length;
             }
             Ok(Some((First::Cancel { pid, key }, _))) => {
@@ -282,7 +291,8 @@ impl Plane {
             return self.refuse(slot, &refused);
         }
         let upstream = &pool.config.upstream;
-        let wanted = upstream.password.is_none() && upstream.user == user;
+        let stored = matches!(upstream.password, Some(Secret::Plain(_) | Secret::Md5(_)));
+        let wanted = !stored && upstream.user == user;
         if wanted && proven.is_some() && proven != pool.proven {
             pool.proven = proven;
             // What has failed for want of it may work now.
@@ -406,7 +416,10 @@ impl Plane {
         *self.refused.entry(refused.code.to_owned()).or_default() += 1;
         let user = match &self.clients[slot].phase {
             Phase::LoggingIn(login) | Phase::AwaitWelcome(login) => login_user(login),
-            _ => String::new(),
+            _ => {
+                let pool = self.pools.get(self.clients[slot].pool as usize);
+                pool.map(|pool| pool.name.user.clone()).unwrap_or_default()
+            }
         };
         tracing::warn!(event = "client_refused", client_id = self.clients[slot].id, user = %user,
             sqlstate = refused.code, "{}", refused.message);

@@ -95,8 +95,12 @@ pub enum Effect {
     CloseClient(u32),
     /// Close it now; it is forgotten already.
     CloseServer(u32),
-    /// Its `S` is to be written; then its socket goes to the control plane and it is forgotten.
-    StartTls(u32),
+    /// Its `S` is to be written (or it began with TLS at once, and `early` is what was read of
+    /// that); then its socket goes to the control plane and it is forgotten.
+    StartTls {
+        slot: u32,
+        early: Vec<u8>,
+    },
     Control(ToControl),
     Peer(u8, ToWorker),
     /// Send this idle server, forgotten here, to another worker.
@@ -451,6 +455,10 @@ impl Plane {
         let Some(client) = self.clients.get_mut(slot) else { return };
         client.queued_out = false;
         let out = std::mem::take(&mut client.out);
+        if client.hold == Hold::Unread {
+            client.hold = Hold::No;
+            self.resume_later(slot);
+        }
         self.keep_buffer(out);
     }
 
@@ -460,13 +468,7 @@ impl Plane {
         conn.queued_out = false;
         conn.server.out.clear();
         conn.server.out.shrink_to(WHOLE_BYTES_MAX);
-        let client = conn.client;
-        if let Some(client) = self.clients.get_mut(client) {
-            if client.hold == Hold::ServerFull {
-                client.hold = Hold::No;
-                self.resume_later(self.servers[slot].client);
-            }
-        }
+        self.no_longer_full(slot);
     }
 
     fn keep_buffer(&mut self, mut buffer: Vec<u8>) {

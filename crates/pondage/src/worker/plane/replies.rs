@@ -100,6 +100,7 @@ impl Plane {
             self.server_lost(slot, &format!("the server broke the protocol: {lost}"));
             return;
         }
+        self.no_longer_full(slot);
         self.settle_server(slot);
     }
 
