@@ -113,8 +113,11 @@ pub enum Event<'a> {
     Settled {
         done: bool,
     },
-    /// The server waits for CopyData.
-    CopyIn,
+    /// The server waits for CopyData. `open`: nothing that is in flight will be answered by a
+    /// ReadyForQuery, so a Sync has to follow.
+    CopyIn {
+        open: bool,
+    },
     /// It no longer does.
     CopyOver,
     /// A ParameterStatus that the owner has seen.

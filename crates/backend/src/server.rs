@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use wire::pg::backend::{self as messages, tag, TxStatus};
 use wire::pg::frame::{self, Header, HEADER_BYTES};
+use wire::pg::frontend::{self, Target};
 use wire::pg::WireError;
 
 use crate::moment::Moment;
@@ -108,8 +109,11 @@ pub struct Server {
     /// After an error in the extended protocol the server skips everything up to a Sync.
     skipping: bool,
     copy: Copy,
-    /// Syncs that were sent before the server began to copy in, and so are not answered.
+    /// Syncs that were sent before the server began to copy in, or while it did, and so are not
+    /// answered; unless the copy failed before it read a byte. [`Server::fence`] finds out.
     eaten_syncs: u32,
+    /// A fence is in flight.
+    fenced: bool,
     /// Who gets what the server says unasked.
     holder: Option<Owner>,
     setup_error: Option<Vec<u8>>,
@@ -148,6 +152,7 @@ impl Server {
             skipping: false,
             copy: Copy::No,
             eaten_syncs: 0,
+            fenced: false,
             holder: None,
             setup_error: None,
             broken: false,
@@ -177,9 +182,19 @@ impl Server {
         self.queue.len()
     }
 
-    /// A command of the pooler's own failed, or replies could be missing: it can't be lent again.
+    /// A command of the pooler's own failed: it can't be lent again.
     pub fn is_broken(&self) -> bool {
-        self.broken || self.eaten_syncs > 0
+        self.broken
+    }
+
+    /// More ReadyForQuery could come than are awaited: it can't be lent before a fence.
+    pub fn owes_ready(&self) -> bool {
+        self.eaten_syncs > 0
+    }
+
+    /// What is in flight belongs to nobody any more, and is not the pooler's own either.
+    pub fn runs_for_nobody(&self) -> bool {
+        self.queue.front().is_some_and(|request| request.fate == Fate::Hide)
     }
 
     /// It has said FATAL.
@@ -375,7 +390,7 @@ impl Server {
                 self.parameter_status(body, head, replies)?;
                 true
             }
-            tag::READY_FOR_QUERY => return self.ready(body, head, replies),
+            tag::READY_FOR_QUERY => return self.ready(body, head, verdict, replies),
             tag::ERROR => return Ok(self.error(body, head, replies)),
             tag::COMMAND_COMPLETE => {
                 self.command_complete(body, head, replies)?;
@@ -385,7 +400,12 @@ impl Server {
             tag::PORTAL_SUSPENDED => self.ends(Kind::Execute, head, replies),
             tag::PARSE_COMPLETE => self.ends(Kind::Parse, head, replies),
             tag::BIND_COMPLETE => self.ends(Kind::Bind, head, replies),
-            tag::CLOSE_COMPLETE => self.ends(Kind::Close, head, replies),
+            tag::CLOSE_COMPLETE => {
+                if std::mem::take(&mut self.fenced) {
+                    self.eaten_syncs = 0;
+                }
+                self.ends(Kind::Close, head, replies)
+            }
             tag::PARAMETER_DESCRIPTION => head.kind == Kind::Describe,
             tag::NO_DATA => self.ends(Kind::Describe, head, replies),
             tag::ROW_DESCRIPTION => {
@@ -416,16 +436,33 @@ impl Server {
         true
     }
 
+    /// Answers a Sync that was thought to be eaten.
+    fn late_ready(&mut self, body: &[u8]) -> Result<(), Lost> {
+        self.eaten_syncs -= 1;
+        self.status = messages::ready(body)?;
+        self.skipping = false;
+        Ok(())
+    }
+
     fn ready(
         &mut self,
         body: &[u8],
         head: Request,
+        verdict: Verdict,
         replies: &mut impl Replies,
     ) -> Result<Verdict, Lost> {
         if !head.kind.ends_batch() {
+            if self.eaten_syncs > 0 {
+                self.late_ready(body)?;
+                return Ok(verdict);
+            }
             return Err(Lost::Unexpected { tag: tag::READY_FOR_QUERY, awaited: Some(head.kind) });
         }
         self.status = messages::ready(body)?;
+        if head.kind == Kind::SyncAfterCopy && !self.skipping {
+            // The copy went through, so it has read what came before its CopyDone.
+            self.eaten_syncs = 0;
+        }
         self.skipping = false;
         self.copy = Copy::No;
         self.queue.pop_front();
@@ -531,22 +568,38 @@ impl Server {
         Ok(())
     }
 
+    /// Syncs that came before the CopyDone are not answered.
     fn copy_in(&mut self, head: Request, replies: &mut impl Replies) {
         self.copy = Copy::In(head.owner);
-        replies.event(head.owner, Event::CopyIn);
-        if head.kind != Kind::Execute {
-            return;
-        }
-        while let Some(Request { kind: Kind::Sync, .. }) = self.queue.get(1) {
+        let own = |request: &Request| request.owner == head.owner;
+        while self.queue.get(1).is_some_and(|next| next.kind == Kind::Sync && own(next)) {
             self.queue.remove(1);
             self.eaten_syncs += 1;
         }
+        let answered = self.queue.iter().any(|request| own(request) && request.kind.ends_batch());
+        replies.event(head.owner, Event::CopyIn { open: !answered });
     }
 
     /// The client has ended its CopyData: Syncs that come now are answered.
     pub fn copy_done(&mut self) {
         self.copy = Copy::No;
         self.eaten_syncs = 0;
+    }
+
+    /// A Sync is sent while the server copies in.
+    pub fn sync_in_copy(&mut self) {
+        self.eaten_syncs += 1;
+    }
+
+    /// Asks something harmless whose answer no ReadyForQuery can be taken for: what comes before
+    /// it are answers to Syncs that were thought to be eaten.
+    pub fn fence(&mut self, replies: &mut impl Replies) {
+        self.fenced = true;
+        let hidden = |kind| Request::with_fate(Owner::NOBODY, kind, Fate::Hide);
+        frontend::put_close(&mut self.out, Target::Portal, b"");
+        self.push(hidden(Kind::Close), replies);
+        frontend::put_sync(&mut self.out);
+        self.push(hidden(Kind::Sync), replies);
     }
 
     /// Nothing is in flight: only what a server may say by itself is right.
@@ -570,8 +623,7 @@ impl Server {
             // A COPY that failed before it had read a byte answers a Sync that it would have
             // ignored while copying.
             tag::READY_FOR_QUERY if self.eaten_syncs > 0 => {
-                self.status = messages::ready(body)?;
-                self.skipping = false;
+                self.late_ready(body)?;
                 replies.event(holder, Event::Ready(self.status));
             }
             _ => return Err(Lost::Unexpected { tag, awaited: None }),

@@ -41,6 +41,20 @@ enum Stream {
     Unix(UnixStream),
 }
 
+/// The sending half of a [`WireClient`].
+pub struct Sender(Stream);
+
+impl Sender {
+    #[track_caller]
+    pub fn send(&mut self, bytes: &[u8]) {
+        let sent = match &mut self.0 {
+            Stream::Tcp(stream) => stream.write_all(bytes),
+            Stream::Unix(stream) => stream.write_all(bytes),
+        };
+        sent.unwrap_or_else(|e| panic!("sending {} bytes: {e}", bytes.len()));
+    }
+}
+
 /// One message of the server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Message {
@@ -70,6 +84,8 @@ pub struct WireClient {
     pub status: u8,
     /// Every notice since the log-in, in order.
     pub notices: Vec<Complaint>,
+    /// NegotiateProtocolVersion messages so far.
+    pub negotiations: usize,
 }
 
 impl WireClient {
@@ -91,6 +107,7 @@ impl WireClient {
             key: None,
             status: 0,
             notices: Vec::new(),
+            negotiations: 0,
         };
         client.set_deadline(DEADLINE);
         client
@@ -244,6 +261,30 @@ impl WireClient {
         };
     }
 
+    /// Bytes as they come, for answers too large to be kept; 0 at the end of the stream.
+    #[track_caller]
+    pub fn read_raw(&mut self, into: &mut [u8]) -> usize {
+        if self.inbox.is_empty() {
+            let read = match &mut self.stream {
+                Stream::Tcp(stream) => stream.read(into),
+                Stream::Unix(stream) => stream.read(into),
+            };
+            return read.unwrap_or_else(|e| panic!("reading: {e}"));
+        }
+        let take = into.len().min(self.inbox.len());
+        into[..take].copy_from_slice(&self.inbox[..take]);
+        self.inbox.drain(..take);
+        take
+    }
+
+    /// Another handle of the same connection, to send from another thread.
+    pub fn sender(&self) -> Sender {
+        Sender(match &self.stream {
+            Stream::Tcp(stream) => Stream::Tcp(stream.try_clone().expect("a duplicate")),
+            Stream::Unix(stream) => Stream::Unix(stream.try_clone().expect("a duplicate")),
+        })
+    }
+
     /// One untagged byte: the answer to SSLRequest or GSSENCRequest.
     #[track_caller]
     pub fn byte(&mut self) -> u8 {
@@ -392,6 +433,7 @@ impl WireClient {
             }
             tag::READY_FOR_QUERY => self.status = message.body[0],
             tag::NOTICE => self.notices.push(message.complaint()),
+            tag::NEGOTIATE => self.negotiations += 1,
             _ => {}
         }
     }

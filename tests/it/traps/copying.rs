@@ -85,7 +85,7 @@ fn trap_12_an_error_before_the_copy_starts_leaves_the_session_in_order() {
     assert_eq!(answered_alike(&mut direct, &mut client, &next, 2), "EZTDCZ");
     let start = Batch::new().parse("", missing).bind("", &[]).execute().0;
     let next = Batch([start, rows().0].concat()).sync().query("select 'next'");
-    assert_eq!(answered_alike(&mut direct, &mut client, &next, 2), "EZTDCZ");
+    assert_eq!(answered_alike(&mut direct, &mut client, &next, 2), "12EZTDCZ");
     assert_eq!(client.one("select 'alive'"), "alive");
 }
 
@@ -125,8 +125,6 @@ fn copy_in_is_the_same_as_directly() {
             2,
             "GCCGCZCZ",
         ),
-        // A message that has no place in a copy ends it.
-        (rows(Batch::new().query(COPY)).query("select 1"), 1, "GEZ"),
     ] {
         assert_eq!(answered_alike(&mut direct, &mut client, &batch, ready), expected);
         assert_eq!(client.one("select count(*) from t"), "0");
@@ -148,4 +146,26 @@ fn copy_out_is_the_same_as_directly() {
     let tags = answered_alike(&mut direct, &mut client, &extended.execute().sync(), 1);
     assert_eq!(tags, "12HddcCZ");
     assert_eq!(client.one("select 'alive'"), "alive");
+}
+
+#[test]
+fn trap_12_a_copy_that_fails_before_it_reads_answers_the_early_sync_as_well() {
+    let servers = with_table();
+    servers.database.run(
+        "create function refuse() returns trigger language plpgsql as \
+         $$ begin raise exception 'not today'; end $$; \
+         create trigger refuse before insert on t for each statement execute function refuse()",
+    );
+    let (mut direct, mut client) = (servers.direct(), servers.client());
+    let start = Batch::new().parse("", COPY).bind("", &[]).execute().sync();
+    assert_eq!(answered_alike(&mut direct, &mut client, &start, 1), "12GEZ");
+    let late = Batch::new().copy_data("1\n").copy_done().sync();
+    assert_eq!(answered_alike(&mut direct, &mut client, &late, 1), "Z");
+    // Without waiting for the answer there are two.
+    let both = Batch([start.0, late.0].concat());
+    assert_eq!(answered_alike(&mut direct, &mut client, &both, 2), "12GEZZ");
+    let mut other = servers.client();
+    for client in [&mut client, &mut other] {
+        assert_eq!(client.one("select 'alive'"), "alive");
+    }
 }

@@ -294,6 +294,21 @@ impl Plane {
         }
     }
 
+    fn fence(&mut self, server: u32) {
+        let Some(conn) = self.servers.get_mut(server) else { return };
+        let mut sink = Sink {
+            clients: &mut self.clients,
+            buffers: &mut self.buffers,
+            written: &mut self.written_clients,
+            events: &mut self.events,
+            sent: 0,
+        };
+        conn.server.fence(&mut sink);
+        if !std::mem::replace(&mut conn.queued_out, true) {
+            self.written_servers.push(server);
+        }
+    }
+
     pub(super) fn rollback(&mut self, server: u32) {
         let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
         self.send(server, request, |out| frontend::put_query(out, "ROLLBACK"));
@@ -372,6 +387,10 @@ impl Plane {
         }
         if conn.server.status() != TxStatus::Idle {
             self.rollback(server);
+            return;
+        }
+        if conn.server.owes_ready() {
+            self.fence(server);
             return;
         }
         let lifetime = pool.config.server_lifetime;

@@ -16,7 +16,7 @@ pub(super) enum Happened {
     Ready(TxStatus),
     LeftOpen,
     Settled(bool),
-    CopyIn,
+    CopyIn { open: bool },
     CopyOver,
     Setting(String, String),
     Dropped { all: bool, discard: bool },
@@ -49,7 +49,7 @@ impl Replies for Sink<'_> {
             Event::Ready(status) => Happened::Ready(status),
             Event::LeftOpen => Happened::LeftOpen,
             Event::Settled { done } => Happened::Settled(done),
-            Event::CopyIn => Happened::CopyIn,
+            Event::CopyIn { open } => Happened::CopyIn { open },
             Event::CopyOver => Happened::CopyOver,
             Event::Setting { name, value } => Happened::Setting(name.to_owned(), value.to_owned()),
             Event::Dropped(tag) => {
@@ -135,7 +135,10 @@ impl Plane {
                     self.resume_later(slot);
                 }
             }
-            Happened::CopyIn => client.copies_in = true,
+            Happened::CopyIn { open } => {
+                client.copies_in = true;
+                client.batch_open |= open;
+            }
             Happened::CopyOver => client.copies_in = false,
             Happened::Setting(name, value) => {
                 let settings = client.settings.overlaid([(name.as_str(), value.as_str())]);

@@ -686,6 +686,7 @@ impl Plane {
         let ended = client.copy_ended;
         if self.servers[server].server.copies_in() && !ended {
             // While it copies in the server takes no notice of a Sync.
+            self.servers[server].server.sync_in_copy();
             return self.forward(slot, header, bytes);
         }
         client.batch_open = false;

@@ -166,6 +166,9 @@ impl Plane {
                         "closed: it could not be drained"
                     );
                     self.close_server(slot);
+                } else if conn.cancels == 0 && conn.server.runs_for_nobody() {
+                    // A cancel ends one statement; the next of a pipeline has begun since.
+                    self.cancel_server(slot);
                 }
             }
             Place::Lent => {
