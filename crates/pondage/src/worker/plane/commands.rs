@@ -300,6 +300,7 @@ impl Plane {
             pool.failing = None;
             pool.pool.retry_now();
         }
+        pool.retired = false;
         pool.disabled = config.disabled || self.disabled.contains(&pool.name.database);
         // A limit that was not there before counts from now on only what comes; the budgets of
         // servers are kept by name, so those of the old limits are given back as they were taken.
@@ -324,7 +325,7 @@ impl Plane {
 
     /// Its database is no longer configured: clients are told when they hold no server.
     fn retire_pool(&mut self, at: u32) {
-        self.pools[at as usize].disabled = true;
+        self.pools[at as usize].retired = true;
         for slot in self.clients.numbers() {
             let client = &mut self.clients[slot];
             if client.pool != at {

@@ -24,13 +24,30 @@ use crate::worker::snapshot::Totals;
 /// are not reported.
 const SWEEP: &str = "RESET ALL; DEALLOCATE ALL";
 
+/// A [`PoolName`] that owns nothing.
+#[derive(Hash)]
+struct NameOf<'a> {
+    database: &'a str,
+    user: &'a str,
+}
+
+impl hashbrown::Equivalent<PoolName> for NameOf<'_> {
+    fn equivalent(&self, name: &PoolName) -> bool {
+        self.database == name.database && self.user == name.user
+    }
+}
+
 impl Plane {
+    pub(super) fn known_pool(&self, database: &str, user: &str) -> Option<u32> {
+        self.pool_by_name.get(&NameOf { database, user }).copied()
+    }
+
     /// The number of a pool, made if it is new.
     pub(super) fn pool_of(&mut self, config: Arc<PoolConfig>) -> u32 {
-        let name = PoolName { database: config.database.clone(), user: config.user.clone() };
-        if let Some(&known) = self.pool_by_name.get(&name) {
+        if let Some(known) = self.known_pool(&config.database, &config.user) {
             return known;
         }
+        let name = PoolName { database: config.database.clone(), user: config.user.clone() };
         let at = self.pools.len() as u32;
         let shared = self.common.pool(&name);
         let disabled = config.disabled || self.disabled.contains(&config.database);
@@ -45,6 +62,8 @@ impl Plane {
             welcome: None,
             proven: None,
             greeting: Vec::new(),
+            last_greeting: None,
+            retired: false,
             clients: 0,
             paused,
             disabled,

@@ -180,6 +180,10 @@ pub struct PoolState {
     /// What its user proved itself with last: a password, or the keys of a SCRAM proof. With it
     /// Pondage logs in where the configuration has no password.
     pub proven: Option<Credential>,
+    /// What the last client got that was greeted.
+    pub last_greeting: Option<Greeting>,
+    /// A reload has removed its database.
+    pub retired: bool,
     /// Clients that are logged in but could not be greeted yet.
     pub greeting: Vec<u32>,
     pub clients: u32,
@@ -189,6 +193,16 @@ pub struct PoolState {
     pub epoch: u32,
     pub totals: Totals,
     pub failing: Option<Failing>,
+}
+
+/// The end of a log-in for clients that ask for the same.
+#[derive(Debug)]
+pub struct Greeting {
+    pub wanted: Vec<(String, String)>,
+    pub welcome: Arc<Settings>,
+    pub settings: Arc<Settings>,
+    /// ParameterStatus messages.
+    pub reported: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
@@ -217,7 +231,7 @@ pub struct Plane {
     pub clients: Slots<Client>,
     pub servers: Slots<ServerConn>,
     pools: Vec<PoolState>,
-    pool_by_name: HashMap<PoolName, u32>,
+    pool_by_name: hashbrown::HashMap<PoolName, u32, foldhash::fast::RandomState>,
     tickets: HashMap<u64, Ticket>,
     next_ticket: u64,
     settings: Interner,
@@ -273,7 +287,7 @@ impl Plane {
             clients: Slots::default(),
             servers: Slots::default(),
             pools: Vec::new(),
-            pool_by_name: HashMap::new(),
+            pool_by_name: hashbrown::HashMap::default(),
             tickets: HashMap::new(),
             next_ticket: 0,
             no_settings: settings.intern(Settings::default()),
@@ -483,7 +497,7 @@ impl Plane {
     /// Appends to what a client will be sent.
     fn tell(&mut self, slot: u32, write: impl FnOnce(&mut Vec<u8>)) {
         let Some(client) = self.clients.get_mut(slot) else { return };
-        replies::ensure_buffer(client, &mut self.buffers);
+        replies::ensure_out(&mut client.out, &mut self.buffers);
         write(&mut client.out);
         replies::queue_out(client, slot, &mut self.written_clients);
     }
