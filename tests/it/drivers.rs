@@ -4,11 +4,18 @@
 //! Ignored by default: they need Python, Node, Java and Go, and fetch the drivers at their first
 //! run. `make test-drivers` runs them one after the other.
 
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{kill_process_group, Pid, Signal};
 
 use crate::kit::cluster::{APP, APP_PASSWORD};
-use crate::kit::place::workspace;
-use crate::kit::{cluster, Config, Gateway};
+use crate::kit::place::{build_directory, workspace};
+use crate::kit::{cluster, wait, Config, Gateway};
+
+/// Most of the time a suite may take, the download of its driver included.
+const LIMIT: Duration = Duration::from_secs(400);
 
 /// Runs `tests/drivers/LANGUAGE/run.sh`, whose output goes straight to the terminal.
 #[track_caller]
@@ -17,16 +24,27 @@ fn suite(language: &str) {
     // Fifty clients at once share five servers, on machines with two cores.
     let gateway = Gateway::start(Config::of(&database).set("pool.wait_timeout", "30s"));
     let script = workspace().join("tests/drivers").join(language).join("run.sh");
-    let status = Command::new(&script)
+    let mut run = Command::new(&script)
         .env("PGHOST", "127.0.0.1")
         .env("PGPORT", gateway.port.to_string())
         .env("PGUSER", APP)
         .env("PGPASSWORD", APP_PASSWORD)
         .env("PGDATABASE", &database.name)
+        .env("DRIVERS_OUT", build_directory().join("drivers").join(language))
         .stdin(Stdio::null())
-        .status()
+        .process_group(0)
+        .spawn()
         .unwrap_or_else(|e| panic!("{}: {e}", script.display()));
-    assert!(status.success(), "{}: {status}", script.display());
+    match wait::within(LIMIT, || run.try_wait().expect("a child of ours")) {
+        Some(status) => assert!(status.success(), "{}: {status}", script.display()),
+        None => {
+            // The script's runner and its workers too.
+            let group = Pid::from_child(&run);
+            let _ = kill_process_group(group, Signal::KILL);
+            let _ = run.wait();
+            panic!("{} still ran after {LIMIT:?}", script.display());
+        }
+    }
 }
 
 #[test]

@@ -8,5 +8,6 @@ mod docs;
 mod drivers;
 mod kit;
 mod rust_driver;
+mod tidy;
 mod tools;
 mod traps;

@@ -190,7 +190,10 @@ mod tests {
 
     #[test]
     fn a_select_that_sets_is_known() {
-        for text in ["SELECT pg_catalog.set_config('search_path', '', false)", "select set_config ($1, $2, true)"] {
+        for text in [
+            "SELECT pg_catalog.set_config('search_path', '', false)",
+            "select set_config ($1, $2, true)",
+        ] {
             assert_eq!(of(text), Leading::SetConfig, "{text}");
         }
         for text in ["select set_config", "select my.set_config('a', 'b', false)", "select 1"] {

@@ -3,7 +3,7 @@
 # PGDATABASE name. Maven fetches the driver and JUnit, pinned in pom.xml.
 set -eu
 cd "$(dirname "$0")"
-out=${PONDAGE_TEST_CACHE:-../../../target/drivers}/java
+out=${DRIVERS_OUT:-../../../target/drivers/java}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 exec mvn --batch-mode --no-transfer-progress "-DbuildDirectory=$out" test "$@"

@@ -11,6 +11,8 @@ import Cursor from 'pg-cursor'
 
 // Far beyond the pool's size, so that every statement may meet another server.
 const CONNECTIONS = 50
+// A test that takes longer has lost an answer.
+const LIMIT = { timeout: 60_000 }
 // Bytes of a value larger than any buffer on the way.
 const LARGE = 5_000_000
 
@@ -22,7 +24,7 @@ async function connect(options = {}) {
 
 // A test with a connection and a table name of its own.
 function withClient(name, body) {
-  test(name, async () => {
+  test(name, LIMIT, async () => {
     const client = await connect()
     const table = 't_' + randomUUID().replaceAll('-', '')
     try {
@@ -43,7 +45,7 @@ withClient('simple and extended statements agree', async (client) => {
   assert.equal(extended.rowCount, 1)
 })
 
-test('a wrong password is refused', async () => {
+test('a wrong password is refused', LIMIT, async () => {
   await assert.rejects(connect({ password: 'wrong' }), { code: '28P01' })
 })
 
@@ -59,7 +61,7 @@ withClient('a named statement is prepared once and keeps its answers', async (cl
   }
 })
 
-test('the same name may mean another statement on another connection', async () => {
+test('the same name may mean another statement on another connection', LIMIT, async () => {
   const clients = await Promise.all(Array.from({ length: 20 }, () => connect()))
   for (let turn = 0; turn < 20; turn++) {
     const answers = await Promise.all(clients.map((client, mark) => {
@@ -149,7 +151,7 @@ withClient('queries asked at once, sent one after the other, answer in order', a
   assert.deepEqual(answers.map((r) => r.rows[0].n), answers.map((_, i) => i))
 })
 
-test('a pipeline answers in order and an error stays with its query', async () => {
+test('a pipeline answers in order and an error stays with its query', LIMIT, async () => {
   const client = await connect({ pipeline: true })
   const asked = Array.from({ length: 200 }, (_, i) => {
     if (i % 50 === 7) return client.query('select 1 / $1::int as n', [0])
@@ -200,7 +202,7 @@ withClient('notices arrive', async (client) => {
   assert.deepEqual(heard, [['NOTICE', 'hello 42'], ['WARNING', 'careful']])
 })
 
-test('settings at start-up hold on every server', async () => {
+test('settings at start-up hold on every server', LIMIT, async () => {
   const zones = ['Asia/Tokyo', 'America/Lima', 'Europe/Madrid']
   const clients = await Promise.all(Array.from({ length: 12 }, (_, i) =>
     connect({ application_name: `app ${i}`, options: `-c TimeZone=${zones[i % 3]}` })))
@@ -213,7 +215,7 @@ test('settings at start-up hold on every server', async () => {
   await Promise.all(clients.map((client) => client.end()))
 })
 
-test('many short connections', async () => {
+test('many short connections', LIMIT, async () => {
   for (let i = 0; i < 200; i += 10) {
     await Promise.all(Array.from({ length: 10 }, async (_, j) => {
       const client = await connect()
@@ -223,7 +225,7 @@ test('many short connections', async () => {
   }
 })
 
-test('no reply goes to another connection', async () => {
+test('no reply goes to another connection', LIMIT, async () => {
   const pool = new pg.Pool({ max: CONNECTIONS, connectionTimeoutMillis: 20_000 })
   await Promise.all(Array.from({ length: CONNECTIONS }, async (_, mark) => {
     for (let turn = 0; turn < 40; turn++) {

@@ -3,7 +3,7 @@
 # PGPASSWORD and PGDATABASE name. The drivers come from PyPI, pinned, into a venv under target/.
 set -eu
 cd "$(dirname "$0")"
-venv=${PONDAGE_TEST_CACHE:-../../../target/drivers}/python
+venv=${DRIVERS_OUT:-../../../target/drivers/python}
 mkdir -p "$venv"
 venv=$(cd "$venv" && pwd)
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"

@@ -12,7 +12,7 @@ use rustix::process::{kill_process, Pid, Signal};
 
 use super::cluster::{Database, APP, APP_PASSWORD};
 use super::config::{Config, Value};
-use super::place::{free_port, Directory};
+use super::place::{free_port, profile_directory, Directory};
 use super::wait;
 use super::wireclient::{Address, WireClient};
 
@@ -120,8 +120,7 @@ impl Gateway {
     }
 
     pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.process.id() as i32).expect("a process id");
-        kill_process(pid, signal).expect("the gateway runs");
+        kill_process(Pid::from_child(&self.process), signal).expect("the gateway runs");
     }
 
     /// The exit status, when it has ended.
@@ -262,10 +261,7 @@ fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("PONDAGE_BIN") {
         return path.into();
     }
-    // target/debug/deps/it-0123456789abcdef
-    let this = std::env::current_exe().expect("the path of this test");
-    let profile = this.parent().and_then(|deps| deps.parent()).expect("target/PROFILE/deps");
-    let path = profile.join("pondage");
+    let path = profile_directory().join("pondage");
     assert!(path.is_file(), "{} is missing: cargo build -p pondage", path.display());
     path
 }

@@ -95,3 +95,16 @@ fn debian_bin_dirs() -> Vec<PathBuf> {
 pub fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the workspace")
 }
+
+/// Cargo's target directory, which holds `debug` and `release`.
+pub fn build_directory() -> PathBuf {
+    let profile = profile_directory();
+    profile.parent().expect("target/PROFILE").to_owned()
+}
+
+/// Where the binaries of the profile of these tests are.
+pub fn profile_directory() -> PathBuf {
+    // target/debug/deps/it-0123456789abcdef
+    let this = std::env::current_exe().expect("the path of this test");
+    this.parent().and_then(Path::parent).expect("target/PROFILE/deps").to_owned()
+}

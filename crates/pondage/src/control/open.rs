@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use backend::login::{self, Credential, LoggedIn, Login, LoginError, ServerError, Step};
 use rand::distr::{Alphanumeric, SampleString};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use wire::pg::auth::Secret;
 use wire::pg::backend::tag;
 use wire::pg::{frontend, sqlstate, startup};
 
@@ -37,7 +38,12 @@ impl Dialer {
         // The semaphore is never closed; without a permit the bound would only be missed.
         let _permit = self.opening.acquire().await;
         let upstream = &config.upstream;
-        let credential = upstream.password.clone().map(Credential::Secret).or(proven);
+        // A verifier can check a client but not log in; what the client has proved can.
+        let stored = upstream.password.clone().map(Credential::Secret);
+        let credential = match (stored, proven) {
+            (Some(Credential::Secret(Secret::Scram(_))) | None, Some(proven)) => Some(proven),
+            (stored, _) => stored,
+        };
         let task = Task { config, kind, credential };
         if let Some(socket) = self.shortcut(upstream) {
             let deadline = Deadline::after(config.connect_timeout);

@@ -49,7 +49,7 @@ impl Control {
     /// is listed and stays as it was.
     fn reload_now(&self) -> Result<Vec<String>, String> {
         let old = self.config.load_full();
-        let new = config::reload(&old).map_err(|report| report.to_string())?;
+        let mut new = config::reload(&old).map_err(|report| report.to_string())?;
         let listen_tls = tls::listener(&new.listen.tls).map_err(|error| error.to_string())?;
         let changed = config::changed_unreloadable(&old, &new);
         let mut notes: Vec<String> = changed
@@ -60,6 +60,8 @@ impl Control {
             })
             .collect();
         notes.extend(new.notices.iter().cloned());
+        // The planes number their peers by it.
+        new.runtime.workers = old.runtime.workers;
         let new = Arc::new(new);
         self.config.store(new.clone());
         self.listen_tls.store(listen_tls.clone());

@@ -44,8 +44,10 @@ pub enum Hold {
     SetUp,
     /// A request names a statement that an unanswered batch decides on.
     Uncertain,
-    /// The server takes bytes more slowly than the client sends them.
+    /// The server takes bytes, or answers requests, more slowly than the client sends them.
     ServerFull,
+    /// The client does not read what it is sent.
+    Unread,
     /// Another part of Pondage has to answer first (a secret, a verifier, a console command).
     Control,
 }

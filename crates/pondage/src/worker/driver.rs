@@ -402,7 +402,7 @@ impl Driver {
                         transport.farewell();
                     }
                 }
-                Effect::StartTls(slot) => self.start_tls(slot, now),
+                Effect::StartTls { slot, early } => self.start_tls(slot, early, now),
                 Effect::Control(message) => drop(self.control.send(message)),
                 Effect::Peer(worker, message) => {
                     if let Some(peer) = self.peers.get(usize::from(worker)) {
@@ -486,7 +486,7 @@ impl Driver {
     }
 
     /// The `S` is written; the handshake is the control plane's.
-    fn start_tls(&mut self, slot: u32, now: Moment) {
+    fn start_tls(&mut self, slot: u32, early: Vec<u8>, now: Moment) {
         let unwritten = self.plane.clients.get(slot).is_none_or(|client| !client.out.is_empty());
         let transport = self.clients.get_mut(slot as usize).and_then(Option::take);
         let (Some(transport), false) = (transport, unwritten) else {
@@ -499,7 +499,8 @@ impl Driver {
         };
         self.plane.client_closed(slot);
         self.close_client(slot, now);
-        if let Ok(link) = transport.into_link(self.poll.registry()) {
+        if let Ok(mut link) = transport.into_link(self.poll.registry()) {
+            link.early = early;
             let worker = self.plane.worker;
             let _ = self.control.send(ToControl::AcceptTls { worker, link, ends, began });
         }

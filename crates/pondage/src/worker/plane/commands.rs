@@ -9,6 +9,7 @@ use wire::pg::frame;
 use wire::pg::frontend::tag;
 use wire::pg::{backend as reply, sqlstate};
 
+use super::lending::removed;
 use super::login::key_parts;
 use super::{Effect, Place, Plane};
 use crate::config::Config;
@@ -299,6 +300,7 @@ impl Plane {
             pool.failing = None;
             pool.pool.retry_now();
         }
+        pool.retired = false;
         pool.disabled = config.disabled || self.disabled.contains(&pool.name.database);
         // A limit that was not there before counts from now on only what comes; the budgets of
         // servers are kept by name, so those of the old limits are given back as they were taken.
@@ -323,15 +325,15 @@ impl Plane {
 
     /// Its database is no longer configured: clients are told when they hold no server.
     fn retire_pool(&mut self, at: u32) {
-        self.pools[at as usize].disabled = true;
+        self.pools[at as usize].retired = true;
         for slot in self.clients.numbers() {
-            let client = &self.clients[slot];
-            if client.pool == at && client.server == NONE {
-                let refused = Refused::new(
-                    sqlstate::ADMIN_SHUTDOWN,
-                    "the database was removed from the configuration",
-                );
-                self.close_client(slot, Some(&refused));
+            let client = &mut self.clients[slot];
+            if client.pool != at {
+                continue;
+            }
+            client.close_needed = true;
+            if client.server == NONE {
+                self.close_client(slot, Some(&removed()));
             }
         }
     }

@@ -8,7 +8,7 @@ use backend::reply::{Fate, Kind, Owner, Request};
 use backend::server::{Server, Unnamed};
 use backend::settings::{Change, Settings};
 use wire::pg::backend::{error_fields, TxStatus};
-use wire::pg::frontend;
+use wire::pg::{frontend, sqlstate};
 
 use super::replies::Sink;
 use super::{
@@ -24,13 +24,30 @@ use crate::worker::snapshot::Totals;
 /// are not reported.
 const SWEEP: &str = "RESET ALL; DEALLOCATE ALL";
 
+/// A [`PoolName`] that owns nothing.
+#[derive(Hash)]
+struct NameOf<'a> {
+    database: &'a str,
+    user: &'a str,
+}
+
+impl hashbrown::Equivalent<PoolName> for NameOf<'_> {
+    fn equivalent(&self, name: &PoolName) -> bool {
+        self.database == name.database && self.user == name.user
+    }
+}
+
 impl Plane {
+    pub(super) fn known_pool(&self, database: &str, user: &str) -> Option<u32> {
+        self.pool_by_name.get(&NameOf { database, user }).copied()
+    }
+
     /// The number of a pool, made if it is new.
     pub(super) fn pool_of(&mut self, config: Arc<PoolConfig>) -> u32 {
-        let name = PoolName { database: config.database.clone(), user: config.user.clone() };
-        if let Some(&known) = self.pool_by_name.get(&name) {
+        if let Some(known) = self.known_pool(&config.database, &config.user) {
             return known;
         }
+        let name = PoolName { database: config.database.clone(), user: config.user.clone() };
         let at = self.pools.len() as u32;
         let shared = self.common.pool(&name);
         let disabled = config.disabled || self.disabled.contains(&config.database);
@@ -45,6 +62,8 @@ impl Plane {
             welcome: None,
             proven: None,
             greeting: Vec::new(),
+            last_greeting: None,
+            retired: false,
             clients: 0,
             paused,
             disabled,
@@ -68,7 +87,11 @@ impl Plane {
         pool::Limits {
             size: config.pool_size,
             min: config.min_pool_size,
-            reserve: config.reserve_pool_size,
+            // A timeout of 0 means never.
+            reserve: match config.reserve_pool_timeout.is_zero() {
+                true => 0,
+                false => config.reserve_pool_size,
+            },
             reserve_after: config.reserve_pool_timeout,
             retry_after: config.server_login_retry,
             also,
@@ -106,7 +129,7 @@ impl Plane {
         (client.asked, client.began) = (now, now);
         let at = client.pool;
         let pool = &mut self.pools[at as usize];
-        let open = !pool.paused && !pool.disabled;
+        let open = !pool.paused;
         if let Some(server) = open.then(|| pool.pool.take()).flatten() {
             self.attach(slot, server, now);
             return self.clients.get(slot).is_some_and(|client| client.hold == Hold::No);
@@ -321,7 +344,9 @@ impl Plane {
         if let Some(client) = self.clients.get_mut(slot) {
             client.server = NONE;
             client.slim();
-            if !client.input.is_empty() {
+            if client.close_needed {
+                self.close_client(slot, Some(&removed()));
+            } else if !client.input.is_empty() {
                 self.resume_later(slot);
             }
         }
@@ -465,7 +490,7 @@ impl Plane {
     pub(super) fn serve(&mut self, at: u32) {
         loop {
             let pool = &mut self.pools[at as usize];
-            if pool.paused || pool.disabled || pool.pool.waiting() == 0 {
+            if pool.paused || pool.pool.waiting() == 0 {
                 break;
             }
             let Some(&server) = pool.pool.idle().last() else { break };
@@ -482,7 +507,7 @@ impl Plane {
         let now = self.now;
         loop {
             let pool = &mut self.pools[at as usize];
-            if pool.paused || pool.disabled {
+            if pool.paused {
                 return;
             }
             let missing = pool.limits.min.saturating_sub(pool.pool.shared().servers.taken());
@@ -652,6 +677,14 @@ impl Plane {
         match std::mem::replace(&mut client.phase, Phase::Leaving) {
             Phase::Leaving => return,
             Phase::LoggingIn(_) | Phase::AwaitWelcome(_) => self.logging_in -= 1,
+            Phase::Pooled if self.config.telemetry.log_disconnections => {
+                let client = &self.clients[slot];
+                if let Some(pool) = self.pools.get(client.pool as usize) {
+                    let stayed = self.now.since(client.connected).as_millis() as u64;
+                    tracing::info!(event = "client_closed", client_id = client.id,
+                        db = %pool.name.database, user = %pool.name.user, duration_ms = stayed);
+                }
+            }
             Phase::Pooled => {}
             Phase::Console(_) => {
                 let gone = ToControl::ConsoleGone { client: self.reference(slot) };
@@ -693,6 +726,11 @@ impl Plane {
         self.release_client(slot);
         self.effects.push(Effect::CloseClient(slot));
     }
+}
+
+/// What clients of a database are told that a reload has removed.
+pub(super) fn removed() -> Refused {
+    Refused::new(sqlstate::ADMIN_SHUTDOWN, "the database was removed from the configuration")
 }
 
 /// How a client that has gone left its server.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use backend::settings::Settings;
 use wire::pg::auth::{ScramVerifier, Secret};
 use wire::pg::{backend as reply, frame, sqlstate};
 
-use super::{Effect, Plane};
-use crate::config::{AuthMethod, ListenTlsMode, Refusal};
+use super::{replies, Effect, Greeting, Plane};
+use crate::config::{AuthMethod, ListenTlsMode, PoolConfig, Refusal};
 use crate::control::messages::{ConsoleUser, OpenError, ToControl, ToWorker};
 use crate::session::client::{Hold, Phase, NONE};
 use crate::session::login::{
@@ -15,6 +16,10 @@ use crate::session::login::{
 
 /// Databases that are the console.
 pub const CONSOLE: [&str; 3] = ["pondage", "pgbouncer", "admin"];
+
+/// The first byte of a TLS connection: a client that does not ask first (direct TLS). No start-up
+/// packet begins with it, since it would be 385 MB long. Source: RFC 8446, 5.1.
+const TLS_HANDSHAKE: u8 = 0x16;
 
 /// Verifiers derived from plain passwords that a worker keeps; each is about 200 bytes.
 const VERIFIERS_MAX: usize = 10_000;
@@ -63,12 +68,17 @@ impl Plane {
             // As in PostgreSQL, TLS makes no sense on a Unix socket.
             (tls.offered, tls.required) = (false, false);
         }
-        let mut out = Vec::new();
+        if tls.offered && bytes.first() == Some(&TLS_HANDSHAKE) {
+            self.clients[slot].hold = Hold::Control;
+            self.effects.push(Effect::StartTls { slot, early: bytes.to_vec() });
+            return bytes.len();
+        }
         let client = &mut self.clients[slot];
         let Phase::LoggingIn(login) = &mut client.phase else { return 0 };
-        let first = login.first_packet(bytes, tls, &mut out);
-        if !out.is_empty() {
-            self.tell(slot, |to| to.extend_from_slice(&out));
+        replies::ensure_out(&mut client.out, &mut self.buffers);
+        let first = login.first_packet(bytes, tls, &mut client.out);
+        if !client.out.is_empty() {
+            replies::queue_out(client, slot, &mut self.written_clients);
         }
         match first {
             Err(refused) => self.refuse(slot, &refused),
@@ -76,7 +86,7 @@ impl Plane {
             Ok(Some((First::Declined, length))) => return length,
             Ok(Some((First::Tls, length))) => {
                 self.clients[slot].hold = Hold::Control;
-                self.effects.push(Effect::StartTls(slot));
+                self.effects.push(Effect::StartTls { slot, early: Vec::new() });
                 return length;
             }
             Ok(Some((First::Cancel { pid, key }, _))) => {
@@ -121,7 +131,7 @@ impl Plane {
             let secret = self.config.secret(&user).cloned();
             return self.challenge(slot, secret, None);
         }
-        let config = match self.config.pool(&database, &user) {
+        let config = match self.pool_config(&database, &user) {
             Ok(config) => config,
             Err(Refusal::UnknownDatabase) => {
                 let refused = Refused::new(
@@ -144,6 +154,16 @@ impl Plane {
             return;
         }
         self.challenge(slot, known, None);
+    }
+
+    /// What a pool lives by: as it is known here, else from the configuration.
+    fn pool_config(&self, database: &str, user: &str) -> Result<Arc<PoolConfig>, Refusal> {
+        match self.known_pool(database, user) {
+            Some(at) if !self.pools[at as usize].retired => {
+                Ok(self.pools[at as usize].config.clone())
+            }
+            _ => self.config.pool(database, user),
+        }
     }
 
     fn nonce(&mut self) -> String {
@@ -255,7 +275,7 @@ impl Plane {
         if CONSOLE.contains(&database.as_str()) {
             return self.greet_console(slot, user, database);
         }
-        let Ok(config) = self.config.pool(&database, &user) else { return };
+        let Ok(config) = self.pool_config(&database, &user) else { return };
         let at = self.pool_of(config);
         let pool = &mut self.pools[at as usize];
         if pool.disabled {
@@ -282,7 +302,8 @@ impl Plane {
             return self.refuse(slot, &refused);
         }
         let upstream = &pool.config.upstream;
-        let wanted = upstream.password.is_none() && upstream.user == user;
+        let stored = matches!(upstream.password, Some(Secret::Plain(_) | Secret::Md5(_)));
+        let wanted = !stored && upstream.user == user;
         if wanted && proven.is_some() && proven != pool.proven {
             pool.proven = proven;
             // What has failed for want of it may work now.
@@ -327,24 +348,42 @@ impl Plane {
             return;
         };
         self.logging_in -= 1;
-        let Some(welcome) = self.pools[client.pool as usize].welcome.clone() else { return };
-        let wanted =
-            login.wish.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let settable = wanted.filter(|(name, _)| !backend::settings::read_only(name));
-        client.settings = self.settings.intern(welcome.overlaid(settable));
         client.hold = Hold::No;
-        let reported = client.settings.restricted_to(&welcome);
-        self.greet_with(slot, &reported);
-        self.resume_later(slot);
+        let pool = &mut self.pools[client.pool as usize];
+        let Some(welcome) = &pool.welcome else { return };
+        // Clients of one application say the same: what the last one got is made once.
+        let known = pool.last_greeting.as_ref().is_some_and(|last| {
+            last.wanted == login.wish.settings && Arc::ptr_eq(&last.welcome, welcome)
+        });
+        if !known {
+            let wanted =
+                login.wish.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            let settable = wanted.filter(|(name, _)| !backend::settings::read_only(name));
+            let settings = self.settings.intern(welcome.overlaid(settable));
+            pool.last_greeting = Some(Greeting {
+                reported: parameter_statuses(&settings.restricted_to(welcome)),
+                wanted: login.wish.settings.clone(),
+                welcome: welcome.clone(),
+                settings,
+            });
+        }
+        let Some(greeting) = pool.last_greeting.take() else { return };
+        client.settings = greeting.settings.clone();
+        self.greet_with(slot, &greeting.reported);
+        if let Some(pool) = self.pools.get_mut(self.clients[slot].pool as usize) {
+            pool.last_greeting = Some(greeting);
+        }
+        if !self.clients[slot].input.is_empty() {
+            self.resume_later(slot);
+        }
     }
 
-    fn greet_with(&mut self, slot: u32, reported: &backend::settings::Settings) {
+    /// `reported`: the ParameterStatus messages.
+    fn greet_with(&mut self, slot: u32, reported: &[u8]) {
         let (worker, secret) = (self.worker, self.clients[slot].secret);
         self.tell(slot, |out| {
             reply::put_auth_ok(out);
-            for (name, value) in reported.iter() {
-                reply::put_parameter_status(out, name, value);
-            }
+            out.extend_from_slice(reported);
             reply::put_backend_key(out, key_number(worker, slot), &secret.to_be_bytes());
             reply::put_ready(out, wire::pg::backend::TxStatus::Idle);
         });
@@ -369,7 +408,7 @@ impl Plane {
         conn.place = super::Place::Lent;
         conn.server.lend(Some(backend::reply::Owner(slot)));
         client.settings = conn.server.defaults.clone();
-        let reported = conn.server.defaults.clone();
+        let reported = parameter_statuses(&conn.server.defaults);
         self.greet_with(slot, &reported);
         self.resume_later(slot);
     }
@@ -406,7 +445,10 @@ impl Plane {
         *self.refused.entry(refused.code.to_owned()).or_default() += 1;
         let user = match &self.clients[slot].phase {
             Phase::LoggingIn(login) | Phase::AwaitWelcome(login) => login_user(login),
-            _ => String::new(),
+            _ => {
+                let pool = self.pools.get(self.clients[slot].pool as usize);
+                pool.map(|pool| pool.name.user.clone()).unwrap_or_default()
+            }
         };
         tracing::warn!(event = "client_refused", client_id = self.clients[slot].id, user = %user,
             sqlstate = refused.code, "{}", refused.message);
@@ -447,6 +489,14 @@ impl Plane {
         });
         self.close_client(slot, None);
     }
+}
+
+fn parameter_statuses(settings: &Settings) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (name, value) in settings.iter() {
+        reply::put_parameter_status(&mut out, name, value);
+    }
+    out
 }
 
 fn login_user(login: &Login) -> String {

@@ -95,8 +95,12 @@ pub enum Effect {
     CloseClient(u32),
     /// Close it now; it is forgotten already.
     CloseServer(u32),
-    /// Its `S` is to be written; then its socket goes to the control plane and it is forgotten.
-    StartTls(u32),
+    /// Its `S` is to be written (or it began with TLS at once, and `early` is what was read of
+    /// that); then its socket goes to the control plane and it is forgotten.
+    StartTls {
+        slot: u32,
+        early: Vec<u8>,
+    },
     Control(ToControl),
     Peer(u8, ToWorker),
     /// Send this idle server, forgotten here, to another worker.
@@ -176,6 +180,10 @@ pub struct PoolState {
     /// What its user proved itself with last: a password, or the keys of a SCRAM proof. With it
     /// Pondage logs in where the configuration has no password.
     pub proven: Option<Credential>,
+    /// What the last client got that was greeted.
+    pub last_greeting: Option<Greeting>,
+    /// A reload has removed its database.
+    pub retired: bool,
     /// Clients that are logged in but could not be greeted yet.
     pub greeting: Vec<u32>,
     pub clients: u32,
@@ -185,6 +193,16 @@ pub struct PoolState {
     pub epoch: u32,
     pub totals: Totals,
     pub failing: Option<Failing>,
+}
+
+/// The end of a log-in for clients that ask for the same.
+#[derive(Debug)]
+pub struct Greeting {
+    pub wanted: Vec<(String, String)>,
+    pub welcome: Arc<Settings>,
+    pub settings: Arc<Settings>,
+    /// ParameterStatus messages.
+    pub reported: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
@@ -213,7 +231,7 @@ pub struct Plane {
     pub clients: Slots<Client>,
     pub servers: Slots<ServerConn>,
     pools: Vec<PoolState>,
-    pool_by_name: HashMap<PoolName, u32>,
+    pool_by_name: hashbrown::HashMap<PoolName, u32, foldhash::fast::RandomState>,
     tickets: HashMap<u64, Ticket>,
     next_ticket: u64,
     settings: Interner,
@@ -269,7 +287,7 @@ impl Plane {
             clients: Slots::default(),
             servers: Slots::default(),
             pools: Vec::new(),
-            pool_by_name: HashMap::new(),
+            pool_by_name: hashbrown::HashMap::default(),
             tickets: HashMap::new(),
             next_ticket: 0,
             no_settings: settings.intern(Settings::default()),
@@ -451,6 +469,10 @@ impl Plane {
         let Some(client) = self.clients.get_mut(slot) else { return };
         client.queued_out = false;
         let out = std::mem::take(&mut client.out);
+        if client.hold == Hold::Unread {
+            client.hold = Hold::No;
+            self.resume_later(slot);
+        }
         self.keep_buffer(out);
     }
 
@@ -460,13 +482,7 @@ impl Plane {
         conn.queued_out = false;
         conn.server.out.clear();
         conn.server.out.shrink_to(WHOLE_BYTES_MAX);
-        let client = conn.client;
-        if let Some(client) = self.clients.get_mut(client) {
-            if client.hold == Hold::ServerFull {
-                client.hold = Hold::No;
-                self.resume_later(self.servers[slot].client);
-            }
-        }
+        self.no_longer_full(slot);
     }
 
     fn keep_buffer(&mut self, mut buffer: Vec<u8>) {
@@ -481,7 +497,7 @@ impl Plane {
     /// Appends to what a client will be sent.
     fn tell(&mut self, slot: u32, write: impl FnOnce(&mut Vec<u8>)) {
         let Some(client) = self.clients.get_mut(slot) else { return };
-        replies::ensure_buffer(client, &mut self.buffers);
+        replies::ensure_out(&mut client.out, &mut self.buffers);
         write(&mut client.out);
         replies::queue_out(client, slot, &mut self.written_clients);
     }

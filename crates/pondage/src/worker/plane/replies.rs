@@ -37,7 +37,7 @@ pub(super) struct Sink<'a> {
 impl Replies for Sink<'_> {
     fn bytes(&mut self, owner: Owner, bytes: &[u8]) {
         if let Some(client) = self.clients.get_mut(owner.0) {
-            ensure_buffer(client, self.buffers);
+            ensure_out(&mut client.out, self.buffers);
             client.out.extend_from_slice(bytes);
             queue_out(client, owner.0, self.written);
             self.sent += bytes.len() as u64;
@@ -63,9 +63,10 @@ impl Replies for Sink<'_> {
     }
 }
 
-pub(super) fn ensure_buffer(client: &mut Client, buffers: &mut Vec<Vec<u8>>) {
-    if client.out.capacity() == 0 {
-        client.out = buffers.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES));
+/// Gives a client that has nothing to be written a buffer.
+pub(super) fn ensure_out(out: &mut Vec<u8>, buffers: &mut Vec<Vec<u8>>) {
+    if out.capacity() == 0 {
+        *out = buffers.pop().unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES));
     }
 }
 
@@ -100,6 +101,7 @@ impl Plane {
             self.server_lost(slot, &format!("the server broke the protocol: {lost}"));
             return;
         }
+        self.no_longer_full(slot);
         self.settle_server(slot);
     }
 

@@ -15,7 +15,7 @@ use wire::pg::frame::{self, Header, HEADER_BYTES};
 use wire::pg::frontend::{self, tag, Target, NAME_BYTES_MAX};
 use wire::pg::{backend as reply, sqlstate};
 
-use super::{Effect, Plane, OUT_BYTES_HIGH, STATEMENT_BYTES_MAX, WHOLE_BYTES_MAX};
+use super::{Effect, Plane, ServerConn, OUT_BYTES_HIGH, STATEMENT_BYTES_MAX, WHOLE_BYTES_MAX};
 use crate::config::PoolMode;
 use crate::control::messages::ToControl;
 use crate::session::client::{Hold, Phase, Rest, Unnamed, NONE};
@@ -26,6 +26,9 @@ const HEAD_BYTES: usize = 3 * NAME_BYTES_MAX;
 
 /// A message for the console may have this many bytes.
 const CONSOLE_BYTES_MAX: usize = 64 << 10;
+
+/// Requests of one client that may be in flight on its server.
+const REQUESTS_MAX: usize = 8 << 10;
 
 /// Statements that one client may have prepared at a time.
 const NAMES_MAX: usize = 1 << 16;
@@ -49,6 +52,10 @@ impl Plane {
         while at < bytes.len() {
             let Some(client) = self.clients.get(slot) else { return bytes.len() };
             if client.hold != Hold::No {
+                break;
+            }
+            if client.out.len() >= OUT_BYTES_HIGH && !matches!(client.phase, Phase::Leaving) {
+                self.clients[slot].hold = Hold::Unread;
                 break;
             }
             let taken = match &client.phase {
@@ -93,14 +100,36 @@ impl Plane {
         Taken::Bytes(take)
     }
 
-    /// Whether the server takes bytes too slowly; then the client is held until it has caught up.
+    /// Whether the server takes bytes, or answers, too slowly; then the client is held until it has
+    /// caught up.
     fn is_full(&mut self, slot: u32, server: u32) -> bool {
-        let full =
-            self.servers.get(server).is_some_and(|conn| conn.server.out.len() >= OUT_BYTES_HIGH);
-        if full {
-            self.clients[slot].hold = Hold::ServerFull;
+        let Some(conn) = self.servers.get(server) else { return false };
+        if !is_full(conn) {
+            return false;
         }
-        full
+        self.clients[slot].hold = Hold::ServerFull;
+        if conn.server.depth() >= REQUESTS_MAX && self.clients[slot].batch_open {
+            // PostgreSQL keeps its answers until a Sync, which is behind what is held back here.
+            let mut flush = Vec::new();
+            frontend::put_flush(&mut flush);
+            self.send_bytes(server, &flush);
+        }
+        true
+    }
+
+    /// A server that was full may have caught up: then its client goes on.
+    pub(super) fn no_longer_full(&mut self, server: u32) {
+        let Some(conn) = self.servers.get(server) else { return };
+        let slot = conn.client;
+        if is_full(conn) {
+            return;
+        }
+        if let Some(client) = self.clients.get_mut(slot) {
+            if client.hold == Hold::ServerFull {
+                client.hold = Hold::No;
+                self.resume_later(slot);
+            }
+        }
     }
 
     fn next_message(&mut self, slot: u32, bytes: &[u8]) -> Taken {
@@ -696,6 +725,11 @@ impl Plane {
         }
         self.forward(slot, header, bytes)
     }
+}
+
+/// Its bytes or its requests in flight are at their ceiling.
+fn is_full(conn: &ServerConn) -> bool {
+    conn.server.out.len() >= OUT_BYTES_HIGH || conn.server.depth() >= REQUESTS_MAX
 }
 
 /// The name of a statement as a server knows it.

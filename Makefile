@@ -1,0 +1,45 @@
+# What there is to do here. `make` alone lists it.
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+ARGS :=
+
+.PHONY: help run build test test-drivers lint bench bench-connect soak fuzz
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## install what is missing, build, and start a demo with a private PostgreSQL
+	$(TARGET)/release/pondage demo $(ARGS)
+
+build: ## the release binary, target/release/pondage
+	scripts/setup.sh run
+	cargo build --release --locked -p pondage
+
+test: ## everything: formats, lints, documentation, drivers, a tiny benchmark, all tests
+	scripts/test.sh
+
+test-drivers: ## the suites of Python, Node, Java and Go drivers only
+	scripts/setup.sh test
+	cargo build --workspace --all-targets --locked
+	cargo test --workspace --test it --locked -- --ignored --test-threads=1 --nocapture drivers::
+
+lint: ## format, clippy, documentation; licences and advisories where cargo-deny is installed
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny check; \
+	else echo "lint: cargo-deny is not installed; licences and advisories were not checked"; fi
+
+bench: bench-connect ## every benchmark, side by side with what is installed
+
+bench-connect: build ## connections and pooling against PostgreSQL and other poolers
+	PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh connect $(ARGS)
+
+soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (default 600)
+	scripts/setup.sh run
+	cargo build --release --workspace --all-targets --locked
+	SOAK_SECONDS=$(or $(SOAK_SECONDS),600) \
+		cargo test --release --workspace --test it --locked -- --nocapture soak::
+
+fuzz: ## the codec's fuzz targets, FUZZ_SECONDS (default 60) each
+	scripts/fuzz.sh $(ARGS)

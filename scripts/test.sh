@@ -1,0 +1,37 @@
+#!/bin/sh
+# Every check there is, in one run: what `make test` and CI call. Ends at the first step that
+# fails, with its name in the last line.
+set -u
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+case $target in /*) ;; *) target=$PWD/$target ;; esac
+export CARGO_TARGET_DIR="$target"
+
+step() {
+    name=$1
+    shift
+    printf '\n=== %s\n' "$name"
+    began=$(date +%s)
+    "$@" </dev/null
+    status=$?
+    if [ $status != 0 ]; then
+        printf '\nmake test: FAILED: %s (status %s)\n' "$name" "$status" >&2
+        exit 1
+    fi
+    printf '=== %s: %s s\n' "$name" $(($(date +%s) - began))
+}
+
+in_bench() { (cd bench && "$@"); }
+
+# One selection of packages for all steps: another one has other features, and builds all again.
+step "what the tests need" scripts/setup.sh test
+step "format" cargo fmt --all --check
+step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
+step "documentation" env RUSTDOCFLAGS="-D warnings" \
+    cargo doc --workspace --no-deps --document-private-items --locked --quiet
+step "build" cargo build --workspace --all-targets --locked
+step "the benchmark runner's tests" in_bench python3 -m unittest discover -s . -t .
+step "a tiny benchmark" env PONDAGE="$target/debug/pondage" scripts/bench.sh connect --tiny
+step "drivers of other languages" cargo test --workspace --test it --locked -- \
+    --ignored --test-threads=1 --nocapture drivers::
+step "tests" cargo test --workspace --locked --no-fail-fast
