@@ -42,7 +42,7 @@ fn nothing_is_lost_and_nobody_gets_anothers_reply() {
     let database = cluster().database();
     database.run(
         "create table marks(id bigint generated always as identity, mark text); \
-         grant all on marks to app",
+         create index on marks(mark); grant all on marks to app",
     );
     let gateway = Gateway::start(settings(&database));
     // What is made once, by the first clients, belongs to the base.
