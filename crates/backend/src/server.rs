@@ -197,6 +197,11 @@ impl Server {
         self.queue.front().is_some_and(|request| request.fate == Fate::Hide)
     }
 
+    /// A message to this owner was passed on in part: nothing else may be put behind it.
+    pub fn is_within_message_to(&self, owner: Owner) -> bool {
+        self.rest > 0 && self.rest_to == Some(owner)
+    }
+
     /// It has said FATAL.
     pub fn is_dying(&self) -> bool {
         self.dying

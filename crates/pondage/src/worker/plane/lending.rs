@@ -715,12 +715,13 @@ impl Plane {
         }
     }
 
-    /// Ends a client: it is told why, then closed.
+    /// Ends a client: it is told why, then closed. One that has part of a message is only closed:
+    /// an error would be taken for the rest of it.
     pub(super) fn close_client(&mut self, slot: u32, refused: Option<&Refused>) {
-        if self.clients.get(slot).is_none() {
-            return;
-        }
-        if let Some(refused) = refused {
+        let Some(client) = self.clients.get(slot) else { return };
+        let conn = self.servers.get(client.server);
+        let cut = conn.is_some_and(|conn| conn.server.is_within_message_to(Owner(slot)));
+        if let Some(refused) = refused.filter(|_| !cut) {
             self.tell(slot, |out| refused.put(out));
         }
         self.release_client(slot);

@@ -271,7 +271,9 @@ impl Plane {
     /// closed, unless nothing of his had been sent.
     pub(super) fn server_lost(&mut self, slot: u32, why: &str) {
         let Some(conn) = self.servers.get(slot) else { return };
-        let (holder, said_so) = (conn.client, conn.server.is_dying());
+        let holder = conn.client;
+        // An error in the middle of a row would be taken for a part of it.
+        let silent = conn.server.is_dying() || conn.server.is_within_message_to(Owner(holder));
         if holder != NONE && self.clients[holder].hold == Hold::SetUp {
             self.lost_in_set_up(slot, holder);
             return;
@@ -281,7 +283,7 @@ impl Plane {
         if holder == NONE {
             return;
         }
-        if said_so {
+        if silent {
             self.close_client(holder, None);
             return;
         }
