@@ -246,25 +246,6 @@ fn pages_that_a_newcomer_looks_for_are_there() {
 }
 
 #[test]
-fn links_between_pages_lead_somewhere() {
-    let mut offenders = Vec::new();
-    for page in files(workspace(), &["md"]) {
-        let text = read(&page);
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let target = link.split(['#', ' ']).next().unwrap_or_default();
-            if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
-                continue;
-            }
-            let directory = page.parent().expect("a page in a directory");
-            if !directory.join(target).exists() {
-                offenders.push(format!("{}: {link}", shown(&page)));
-            }
-        }
-    }
-    expect_none("links to nothing", &offenders);
-}
-
-#[test]
 fn lock_files_name_no_registry_host() {
     let lock = workspace().join("tests/drivers/node/package-lock.json");
     let text = read(&lock);
