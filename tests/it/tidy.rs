@@ -190,9 +190,11 @@ fn every_source_file_is_part_of_its_crate() {
         .iter()
         .filter_map(|manifest| manifest.parent())
         .map(|package| package.join("src"))
-        .filter(|source| source.is_dir())
         .collect();
-    roots.push(workspace().join("tests/it"));
+    for tests in ["tests/it", "tests/soak"] {
+        roots.push(workspace().join(tests));
+    }
+    roots.retain(|root| root.is_dir());
     let mut offenders = Vec::new();
     for root in &roots {
         for path in files(root, &["rs"]) {

@@ -77,7 +77,7 @@ impl Batch {
 
     /// FunctionCall with text arguments and result.
     /// Source: PostgreSQL docs, "Message Formats", FunctionCall.
-    pub fn call(mut self, function: u32, arguments: &[&str]) -> Batch {
+    pub fn call(self, function: u32, arguments: &[&str]) -> Batch {
         let mut body = function.to_be_bytes().to_vec();
         body.extend(0u16.to_be_bytes());
         body.extend((arguments.len() as u16).to_be_bytes());
