@@ -232,10 +232,8 @@ impl Server {
         if request.kind.ends_batch() {
             self.batch += 1;
         }
-        if let (Kind::Parse, false) = (request.kind, request.statement == 0) {
-            if !matches!(request.fate, Fate::Made(_)) {
-                self.prepared.sent(request.statement, self.batch);
-            }
+        if let (Some(id), Kind::Parse | Kind::Close) = (on_server(&request), request.kind) {
+            self.prepared.sent(id, request.kind == Kind::Parse, self.batch);
         }
         // Once the Sync that ends the skipping is on its way, what follows it is not skipped; it
         // is at the head then, since all before it was settled.
@@ -357,13 +355,8 @@ impl Server {
 
     /// A request is answered, or will never be.
     fn settle(&mut self, request: Request, done: bool, replies: &mut impl Replies) {
-        if request.statement != 0 && !matches!(request.fate, Fate::Made(_)) {
-            match (request.kind, done) {
-                (Kind::Parse, true) => self.prepared.confirmed(request.statement),
-                (Kind::Parse, false) => self.prepared.forget(request.statement),
-                (Kind::Close, false) => self.prepared.restore(request.statement),
-                _ => {}
-            }
+        if let (Some(id), Kind::Parse | Kind::Close) = (on_server(&request), request.kind) {
+            self.prepared.settled(id, request.kind == Kind::Parse, done);
         }
         if request.told {
             replies.event(request.owner, Event::Settled { done });
@@ -630,6 +623,12 @@ impl Server {
         }
         Ok(if holder == Owner::NOBODY { Verdict::Drop } else { Verdict::Pass(holder) })
     }
+}
+
+/// The statement that a request prepares or closes on the server itself.
+fn on_server(request: &Request) -> Option<u64> {
+    let sent = !matches!(request.fate, Fate::Made(_));
+    (request.statement != 0 && sent).then_some(request.statement)
 }
 
 /// So many bytes of a message have to be there before it can be decided.

@@ -142,84 +142,132 @@ impl Registry {
     }
 }
 
-/// The statements that one server has prepared, or is being told to prepare.
+/// The statements that one server has, or is being told to prepare or close.
+///
+/// Whether one is there is known for sure only up to the last reply: a Parse or Close in flight may
+/// be skipped because of an error before it. Within a batch that does not matter, since what
+/// depends on it is skipped with it; for a later batch it does.
 #[derive(Debug, Default)]
 pub struct Prepared {
     known: HashMap<u64, Place, foldhash::fast::RandomState>,
+    /// Those that are there if nothing in flight is skipped.
+    wanted: usize,
     /// Grows with every use, so that the least recently used one has the smallest.
     tick: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Place {
     used: u64,
     /// The batch (requests up to a Sync) that used it last.
     batch: u64,
-    /// ParseComplete has arrived.
-    confirmed: bool,
+    /// It is there, as far as the server has replied.
+    there: bool,
+    /// It is there if nothing in flight is skipped.
+    wanted: bool,
+    /// The batch of the last Parse or Close in flight.
+    asked_in: u64,
+    /// Parses and Closes in flight.
+    in_flight: u32,
+}
+
+/// What a batch has to do before it can bind a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    Nothing,
+    Parse,
+    /// An earlier batch may or may not have prepared or closed it: close it, then parse it.
+    CloseAndParse,
 }
 
 impl Prepared {
-    /// Whether `id` can be bound in `batch`: it is confirmed, or its Parse went out in this batch.
-    /// Marks it used.
-    pub fn usable(&mut self, id: u64, batch: u64) -> bool {
+    /// What `batch` has to do before it binds `id`. Marks it used.
+    pub fn need(&mut self, id: u64, batch: u64) -> Need {
         self.tick += 1;
-        match self.known.get_mut(&id) {
-            Some(place) if place.confirmed || place.batch == batch => {
-                place.used = self.tick;
-                place.batch = batch;
-                true
-            }
-            _ => false,
+        let Some(place) = self.known.get_mut(&id) else { return Need::Parse };
+        if place.in_flight > 0 && place.asked_in != batch {
+            return Need::CloseAndParse;
+        }
+        if !place.wanted {
+            return Need::Parse;
+        }
+        place.used = self.tick;
+        place.batch = batch;
+        Need::Nothing
+    }
+
+    /// Its Parse, or Close, is sent in `batch`.
+    pub fn sent(&mut self, id: u64, parse: bool, batch: u64) {
+        self.tick += 1;
+        let place = self.known.entry(id).or_default();
+        place.used = self.tick;
+        place.batch = batch;
+        place.asked_in = batch;
+        place.in_flight += 1;
+        self.wanted = self.wanted + usize::from(parse) - usize::from(place.wanted);
+        place.wanted = parse;
+    }
+
+    /// Its oldest Parse or Close in flight was done, or it failed or was skipped.
+    pub fn settled(&mut self, id: u64, parse: bool, done: bool) {
+        let Some(place) = self.known.get_mut(&id) else { return };
+        place.in_flight = place.in_flight.saturating_sub(1);
+        if done {
+            place.there = parse;
+        }
+        if place.in_flight == 0 {
+            self.rest(id);
         }
     }
 
-    /// Its Parse is sent in `batch`.
-    pub fn sent(&mut self, id: u64, batch: u64) {
-        self.tick += 1;
-        self.known.insert(id, Place { used: self.tick, batch, confirmed: false });
-    }
-
-    pub fn confirmed(&mut self, id: u64) {
-        if let Some(place) = self.known.get_mut(&id) {
-            place.confirmed = true;
+    /// Nothing is in flight for it: what is there is what is wanted.
+    fn rest(&mut self, id: u64) {
+        let Some(place) = self.known.get_mut(&id) else { return };
+        self.wanted = self.wanted + usize::from(place.there) - usize::from(place.wanted);
+        place.wanted = place.there;
+        if !place.there {
+            self.known.remove(&id);
         }
     }
 
-    /// Its Parse failed or was skipped, or it was closed.
+    /// DEALLOCATE has closed it.
     pub fn forget(&mut self, id: u64) {
-        self.known.remove(&id);
-    }
-
-    /// A Close that was sent for it was skipped: it is still there.
-    pub fn restore(&mut self, id: u64) {
-        self.known.insert(id, Place { used: self.tick, batch: 0, confirmed: true });
+        let Some(place) = self.known.get_mut(&id) else { return };
+        place.there = false;
+        if place.in_flight == 0 {
+            self.rest(id);
+        }
     }
 
     /// DEALLOCATE ALL, DISCARD ALL.
     pub fn clear(&mut self) {
-        self.known.clear();
+        self.known.retain(|_, place| {
+            place.there = false;
+            place.in_flight > 0
+        });
+        self.wanted = self.known.values().filter(|place| place.wanted).count();
     }
 
+    /// Those that are there if nothing in flight is skipped.
     pub fn len(&self) -> usize {
-        self.known.len()
+        self.wanted
     }
 
     pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.wanted == 0
     }
 
     /// The one to close so that there is room for another under `limit`: the least recently used
-    /// that this batch has not touched. It is forgotten here; the caller sends its Close.
-    pub fn evict(&mut self, limit: usize, batch: u64) -> Option<u64> {
-        if self.known.len() < limit.max(1) {
+    /// that this batch has not touched. The caller sends its Close.
+    pub fn evict(&self, limit: usize, batch: u64) -> Option<u64> {
+        if self.wanted < limit.max(1) {
             return None;
         }
-        let evictable =
-            self.known.iter().filter(|(_, place)| place.confirmed && place.batch != batch);
-        let oldest = evictable.min_by_key(|(_, place)| place.used).map(|(id, _)| *id)?;
-        self.known.remove(&oldest);
-        Some(oldest)
+        let evictable = self
+            .known
+            .iter()
+            .filter(|(_, place)| place.there && place.in_flight == 0 && place.batch != batch);
+        evictable.min_by_key(|(_, place)| place.used).map(|(id, _)| *id)
     }
 }
 
@@ -247,28 +295,62 @@ mod tests {
         assert_eq!(registry.intern(b"select $1", b"\0\0").id, a.id, "a used one is never swept");
     }
 
-    #[test]
-    fn eviction_takes_the_least_recently_used_that_the_batch_has_not_touched() {
+    fn with(ids: std::ops::RangeInclusive<u64>) -> Prepared {
         let mut prepared = Prepared::default();
-        for id in 1..=3 {
-            prepared.sent(id, id);
-            prepared.confirmed(id);
+        for id in ids {
+            prepared.sent(id, true, id);
+            prepared.settled(id, true, true);
         }
-        assert!(prepared.usable(1, 9));
-        assert_eq!(prepared.evict(4, 9), None, "there is room");
-        assert_eq!(prepared.evict(3, 9), Some(2));
-        assert_eq!(prepared.evict(1, 9), Some(3));
-        assert_eq!(prepared.evict(1, 9), None, "the only one left is bound in this batch");
-        assert_eq!(prepared.evict(1, 10), Some(1));
+        prepared
     }
 
     #[test]
-    fn a_statement_another_batch_is_preparing_can_not_be_relied_on() {
+    fn eviction_takes_the_least_recently_used_that_the_batch_has_not_touched() {
+        let mut prepared = with(1..=3);
+        let evict = |prepared: &mut Prepared, limit, batch| {
+            let id = prepared.evict(limit, batch)?;
+            prepared.sent(id, false, batch);
+            prepared.settled(id, false, true);
+            Some(id)
+        };
+        assert_eq!(prepared.need(1, 9), Need::Nothing);
+        assert_eq!(evict(&mut prepared, 4, 9), None, "there is room");
+        assert_eq!(evict(&mut prepared, 3, 9), Some(2));
+        assert_eq!(evict(&mut prepared, 1, 9), Some(3));
+        assert_eq!(evict(&mut prepared, 1, 9), None, "the only one left is bound in this batch");
+        assert_eq!(evict(&mut prepared, 1, 10), Some(1));
+        assert!(prepared.is_empty());
+    }
+
+    #[test]
+    fn what_an_earlier_batch_does_can_not_be_relied_on_before_it_is_answered() {
         let mut prepared = Prepared::default();
-        prepared.sent(7, 1);
-        assert!(prepared.usable(7, 1));
-        assert!(!prepared.usable(7, 2));
-        prepared.confirmed(7);
-        assert!(prepared.usable(7, 2));
+        prepared.sent(7, true, 1);
+        assert_eq!(prepared.need(7, 1), Need::Nothing);
+        assert_eq!(prepared.need(7, 2), Need::CloseAndParse);
+        prepared.settled(7, true, true);
+        assert_eq!(prepared.need(7, 2), Need::Nothing);
+        // Closed in batch 3; batch 4 comes before the answer.
+        prepared.sent(7, false, 3);
+        assert_eq!(prepared.need(7, 3), Need::Parse);
+        assert_eq!(prepared.need(7, 4), Need::CloseAndParse);
+    }
+
+    #[test]
+    fn a_statement_closed_and_parsed_again_is_still_there_when_both_are_skipped() {
+        let mut prepared = with(1..=1);
+        prepared.sent(1, false, 5);
+        assert_eq!(prepared.len(), 0);
+        prepared.sent(1, true, 5);
+        assert_eq!(prepared.len(), 1);
+        prepared.settled(1, false, false);
+        prepared.settled(1, true, false);
+        assert_eq!((prepared.need(1, 6), prepared.len()), (Need::Nothing, 1));
+        // And gone when the Close was done and the Parse was not.
+        prepared.sent(1, false, 7);
+        prepared.sent(1, true, 7);
+        prepared.settled(1, false, true);
+        prepared.settled(1, true, false);
+        assert_eq!((prepared.need(1, 8), prepared.len()), (Need::Parse, 0));
     }
 }

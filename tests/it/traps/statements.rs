@@ -96,6 +96,54 @@ fn trap_01_parameter_types_and_quotes_in_names_survive_the_move() {
 }
 
 #[test]
+fn trap_01_a_pipeline_of_batches_prepares_a_statement_on_a_new_server_once() {
+    let mut servers = TwoServers::start();
+    let mut client = servers.client();
+    servers.only(0);
+    let parsed = Batch::new().parse("s", "select $1::text").sync().answer(&mut client);
+    assert_eq!(tags(&parsed), "1Z");
+    servers.only(1);
+    // Nobody knows yet whether the first batch will have prepared it when the others are sent.
+    let mut batch = Batch::new();
+    for n in 0..20 {
+        batch = batch.bind("s", &[&n.to_string()]).execute().sync();
+        if n % 5 == 0 {
+            batch = batch.parse("", "selec").bind("s", &["skipped"]).execute().sync();
+        }
+    }
+    batch.to(&mut client);
+    for n in 0..20 {
+        let answer = client.until_ready();
+        assert_eq!(tags(&answer), "2DCZ", "{answer:?}");
+        assert_eq!(answer[1].values(), [Some(n.to_string())]);
+        if n % 5 == 0 {
+            assert_eq!(error_code(&client.until_ready()), "42601");
+        }
+    }
+    assert_eq!(servers.prepared().len(), 1);
+}
+
+#[test]
+fn trap_04_a_statement_closed_and_parsed_again_in_a_skipped_batch_is_still_there() {
+    let limit = |config: crate::kit::Config| config.set("pool.max_prepared_statements", 2);
+    let servers = OneServer::start_with(limit);
+    let mut client = servers.client();
+    for n in 0..4 {
+        let parse = Batch::new().parse(&format!("s{n}"), &format!("select {n}")).sync();
+        assert_eq!(tags(&parse.answer(&mut client)), "1Z");
+    }
+    let all = |batch: Batch| {
+        (0..4).rev().chain(0..4).fold(batch, |batch, n| batch.bind(&format!("s{n}"), &[]).execute())
+    };
+    for _ in 0..3 {
+        // Room is made for each of them, and all of it is skipped.
+        let skipped = all(Batch::new().parse("", "selec")).sync();
+        assert_eq!(tags(&skipped.answer(&mut client)), "EZ");
+        assert_eq!(tags(&all(Batch::new()).sync().answer(&mut client)), "2DC".repeat(8) + "Z");
+    }
+}
+
+#[test]
 fn trap_04_a_skipped_parse_leaves_no_entry() {
     let mut servers = TwoServers::start();
     let mut client = servers.client();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use backend::reply::{Fate, Kind, Made, Owner, Request};
 use backend::server::Unnamed as OnServer;
-use backend::statement::{Statement, PREFIX};
+use backend::statement::{Need, ServerName, Statement, PREFIX};
 use sql::{leading, Dropped, Leading};
 use wire::pg::backend::{ErrorReply, TxStatus};
 use wire::pg::frame::{self, Header, HEADER_BYTES};
@@ -428,8 +428,12 @@ impl Plane {
         let server = self.clients[slot].server;
         let id = statement.id;
         let batch = self.servers[server].server.batch();
-        let known = self.servers[server].server.prepared.usable(id, batch);
+        let need = self.servers[server].server.prepared.need(id, batch);
+        let known = need == Need::Nothing;
         let fate = if known { Fate::Made(Made::ParseComplete) } else { Fate::Forward };
+        if need == Need::CloseAndParse {
+            self.close_here(server, id);
+        }
         if !known {
             self.make_room(slot);
         }
@@ -488,8 +492,10 @@ impl Plane {
     fn prepare_here(&mut self, slot: u32, statement: &Arc<Statement>) {
         let server = self.clients[slot].server;
         let batch = self.servers[server].server.batch();
-        if self.servers[server].server.prepared.usable(statement.id, batch) {
-            return;
+        match self.servers[server].server.prepared.need(statement.id, batch) {
+            Need::Nothing => return,
+            Need::Parse => {}
+            Need::CloseAndParse => self.close_here(server, statement.id),
         }
         self.make_room(slot);
         self.count(slot, |totals| totals.server_parse_count += 1);
@@ -517,18 +523,23 @@ impl Plane {
         let server = client.server;
         let batch = self.servers[server].server.batch();
         while let Some(id) = self.servers[server].server.prepared.evict(limit, batch) {
-            let request = Request {
-                owner: Owner::NOBODY,
-                kind: Kind::Close,
-                fate: Fate::Hide,
-                told: false,
-                statement: id,
-            };
-            let name = backend::statement::ServerName::new(id);
-            self.send(server, request, |out| {
-                frontend::put_close(out, Target::Statement, name.as_bytes());
-            });
+            self.close_here(server, id);
         }
+    }
+
+    /// Closes a statement on a server by a Close that nobody sees.
+    fn close_here(&mut self, server: u32, id: u64) {
+        let request = Request {
+            owner: Owner::NOBODY,
+            kind: Kind::Close,
+            fate: Fate::Hide,
+            told: false,
+            statement: id,
+        };
+        let name = ServerName::new(id);
+        self.send(server, request, |out| {
+            frontend::put_close(out, Target::Statement, name.as_bytes());
+        });
     }
 
     fn count(&mut self, slot: u32, change: impl FnOnce(&mut crate::worker::snapshot::Totals)) {
