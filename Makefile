@@ -38,8 +38,8 @@ bench-connect: build ## connections and pooling against PostgreSQL and other poo
 soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (default 600)
 	scripts/setup.sh run
 	cargo build --release --workspace --all-targets --locked
-	SOAK_SECONDS=$(or $(SOAK_SECONDS),600) \
-		cargo test --release --workspace --test it --locked -- --nocapture soak::
+	PONDAGE_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) \
+		cargo test --release --workspace --test soak --locked -- --nocapture
 
 fuzz: ## the codec's fuzz targets, FUZZ_SECONDS (default 60) each
 	scripts/fuzz.sh $(ARGS)

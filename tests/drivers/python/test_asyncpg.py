@@ -56,7 +56,12 @@ async def test_simple_and_prepared_statements_agree(conn, table):
 def test_prepared_statements_survive_a_change_of_servers():
     async def body():
         clients = [await connect() for _ in range(12)]
-        statements = [await c.prepare("select $1::int + $2::int") for c in clients]
+        statements = []
+        for number, client in enumerate(clients):
+            statement = await client.prepare("select $1::int + $2::int")
+            # asyncpg prepares with Flush, not Sync: the server is its own until it executes.
+            assert await statement.fetchval(number, 0) == number
+            statements.append(statement)
         for turn in range(20):
             got = await asyncio.gather(*(s.fetchval(n, turn) for n, s in enumerate(statements)))
             assert got == [n + turn for n in range(12)]

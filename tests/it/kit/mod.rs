@@ -1,7 +1,7 @@
 //! What the tests share: a private PostgreSQL, a gateway in front of it, a client that speaks the
 //! protocol byte by byte, and waiting without sleeping.
 
-// The kit serves more tests than one branch holds at a time.
+// Two test binaries share it, and neither uses all of it.
 #![allow(dead_code, unused_imports)]
 
 pub mod certificates;

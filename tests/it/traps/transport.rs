@@ -262,7 +262,9 @@ fn trap_20_newer_protocols_and_options_get_exactly_one_negotiation() {
     let known = [("user", APP), ("database", database.name.as_str())];
     let option = [known[0], known[1], ("_pq_.compression", "zstd")];
     let options = [known[0], ("_pq_.a", "1"), known[1], ("_pq_.b", "2")];
-    let cases: [(u16, &[(&str, &str)], Option<&[&str]>); 6] = [
+    /// Minor version and parameters sent; options named back, if anything is.
+    type Case<'a> = (u16, &'a [(&'a str, &'a str)], Option<&'a [&'a str]>);
+    let cases: [Case<'_>; 6] = [
         (0, &known, None),
         (2, &known, Some(&[])),
         (9999, &known, Some(&[])),

@@ -52,13 +52,16 @@ pub enum Hold {
     Control,
 }
 
+/// Query and parameter types of a Parse.
+pub type ParseText = (Box<[u8]>, Box<[u8]>);
+
 /// The last unnamed Parse, so that it can be repeated on another server.
 #[derive(Debug)]
 pub struct Unnamed {
     /// Tells it from every other client's, and from this one's earlier ones.
     pub stamp: u64,
-    /// Query and parameter types; none when it was too long to be kept.
-    pub text: Option<(Box<[u8]>, Box<[u8]>)>,
+    /// None when it was too long to be kept.
+    pub text: Option<ParseText>,
 }
 
 #[derive(Debug)]

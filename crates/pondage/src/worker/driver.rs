@@ -283,7 +283,9 @@ impl Driver {
                 }),
             };
             match accepted {
-                Ok((transport, ends)) => {
+                Ok((mut transport, ends)) => {
+                    // A client speaks first, and has mostly done so by now: trying saves a turn.
+                    transport.readable = true;
                     let slot = self.plane.client_connected(ends, None, now);
                     self.keep_client(slot, transport);
                 }

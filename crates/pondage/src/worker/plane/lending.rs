@@ -630,12 +630,12 @@ impl Plane {
 
     pub(super) fn open_failed(&mut self, ticket: u64, error: OpenError) {
         match self.tickets.remove(&ticket) {
-            None => {}
-            Some(Ticket::Replication { client, generation }) => {
-                if self.clients.find(client, generation).is_some() {
-                    self.refuse_for(client, &error, None);
-                }
+            Some(Ticket::Replication { client, generation })
+                if self.clients.find(client, generation).is_some() =>
+            {
+                self.refuse_for(client, &error, None);
             }
+            None | Some(Ticket::Replication { .. }) => {}
             Some(Ticket::Pooled { pool: at }) => {
                 let now = self.now;
                 let pool = &mut self.pools[at as usize];

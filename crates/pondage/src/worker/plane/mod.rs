@@ -359,7 +359,7 @@ impl Plane {
             ends,
             tls,
             secret,
-            phase: Phase::LoggingIn(Box::new(Login::new())),
+            phase: Phase::LoggingIn(Box::<Login>::default()),
             hold: Hold::No,
             pool: NONE,
             server: NONE,
