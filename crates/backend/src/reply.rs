@@ -89,16 +89,38 @@ pub struct Request {
     pub told: bool,
     /// The statement that this Parse prepares, or this Close closes, on the server; 0: none.
     pub statement: u64,
+    /// So many CopyDone or CopyFail were sent behind it before the server said that it copies in.
+    pub(crate) copies_ended: u8,
 }
 
 impl Request {
     pub fn forward(owner: Owner, kind: Kind) -> Request {
-        Request { owner, kind, fate: Fate::Forward, told: false, statement: 0 }
+        Request::with_fate(owner, kind, Fate::Forward)
     }
 
     pub fn with_fate(owner: Owner, kind: Kind, fate: Fate) -> Request {
-        Request { owner, kind, fate, told: false, statement: 0 }
+        Request { owner, kind, fate, told: false, statement: 0, copies_ended: 0 }
     }
+
+    /// Its owner gets [`Event::Settled`], if `told`.
+    pub fn telling(self, told: bool) -> Request {
+        Request { told, ..self }
+    }
+
+    /// It prepares or closes this statement on the server.
+    pub fn of(self, statement: u64) -> Request {
+        Request { statement, ..self }
+    }
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    /// It was answered by an error.
+    Failed,
+    /// It came after an error: PostgreSQL has not looked at it.
+    Skipped,
 }
 
 /// What an owner learns beside the bytes of its replies.
@@ -106,13 +128,13 @@ impl Request {
 pub enum Event<'a> {
     /// A Sync, Query or FunctionCall is answered whole; its ReadyForQuery has been delivered.
     Ready(TxStatus),
+    /// A Sync of the owner's that a COPY was thought to ignore has been answered.
+    ReadyUnasked(TxStatus),
     /// Statement mode: the batch is answered but a transaction is open; its ReadyForQuery was
     /// kept back.
     LeftOpen,
-    /// A request with `told` was done, or was skipped or failed.
-    Settled {
-        done: bool,
-    },
+    /// What became of a request with `told`.
+    Settled(Outcome),
     /// The server waits for CopyData. `open`: nothing that is in flight will be answered by a
     /// ReadyForQuery, so a Sync has to follow.
     CopyIn {

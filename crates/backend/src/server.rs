@@ -19,7 +19,7 @@ use wire::pg::frontend::{self, Target};
 use wire::pg::WireError;
 
 use crate::moment::Moment;
-use crate::reply::{Event, Fate, Kind, Owner, Replies, Request};
+use crate::reply::{Event, Fate, Kind, Outcome, Owner, Replies, Request};
 use crate::settings::Settings;
 use crate::statement::Prepared;
 
@@ -89,6 +89,17 @@ pub enum Unnamed {
     Of(u64),
 }
 
+/// The FATAL error after which a server closes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LastWords {
+    Unsaid,
+    /// This owner got it as the answer to a request.
+    ToldTo(Owner),
+    /// Nothing had been asked: the whole message, for whoever has the server when it closes; empty
+    /// when it was too long to be kept.
+    Kept(Vec<u8>),
+}
+
 #[derive(Debug)]
 pub struct Server {
     /// Bytes for the socket.
@@ -106,7 +117,8 @@ pub struct Server {
     rest: usize,
     rest_to: Option<Owner>,
     status: TxStatus,
-    /// After an error in the extended protocol the server skips everything up to a Sync.
+    /// After an error in the extended protocol the server skips everything up to a Sync, and that
+    /// Sync has not been sent yet.
     skipping: bool,
     copy: Copy,
     /// Syncs that were sent before the server began to copy in, or while it did, and so are not
@@ -118,12 +130,14 @@ pub struct Server {
     holder: Option<Owner>,
     setup_error: Option<Vec<u8>>,
     broken: bool,
-    dying: bool,
+    last_words: LastWords,
     /// Counts batches; a batch ends with a Sync, a Query or a FunctionCall.
     batch: u64,
     reported: Vec<(String, String)>,
     pub prepared: Prepared,
-    pub unnamed: Unnamed,
+    unnamed: Unnamed,
+    /// The batch that made it so.
+    unnamed_batch: u64,
     pub settings: Arc<Settings>,
     /// What the server reported when it logged in.
     pub defaults: Arc<Settings>,
@@ -156,11 +170,12 @@ impl Server {
             holder: None,
             setup_error: None,
             broken: false,
-            dying: false,
+            last_words: LastWords::Unsaid,
             batch: 1,
             reported: Vec::new(),
             prepared: Prepared::default(),
             unnamed: Unnamed::Nothing,
+            unnamed_batch: 0,
             settings: defaults.clone(),
             defaults,
             opened: now,
@@ -197,19 +212,49 @@ impl Server {
         self.queue.front().is_some_and(|request| request.fate == Fate::Hide)
     }
 
-    /// A message to this owner was passed on in part: nothing else may be put behind it.
-    pub fn is_within_message_to(&self, owner: Owner) -> bool {
-        self.rest > 0 && self.rest_to == Some(owner)
+    /// What is sent now will not be looked at, for there was an error and no Sync since.
+    pub fn is_skipping(&self) -> bool {
+        self.skipping
+    }
+
+    /// The transaction status in which the batch that is being sent begins; none while an earlier
+    /// batch decides.
+    pub fn batch_status(&self) -> Option<TxStatus> {
+        let earlier = self.queue.iter().any(|request| request.kind.ends_batch());
+        (!earlier).then_some(self.status)
     }
 
     /// It has said FATAL.
     pub fn is_dying(&self) -> bool {
-        self.dying
+        self.last_words != LastWords::Unsaid
+    }
+
+    pub fn last_words(&self) -> &LastWords {
+        &self.last_words
     }
 
     /// It reads CopyData.
     pub fn copies_in(&self) -> bool {
         self.copy != Copy::No
+    }
+
+    /// Part of a message has been given to `owner`, the rest of it has not come yet.
+    pub fn is_within_message(&self, owner: Owner) -> bool {
+        self.rest > 0 && self.rest_to == Some(owner)
+    }
+
+    /// Whether that is its unnamed statement when it comes to the request that is being sent: not
+    /// if an unanswered earlier batch decides.
+    pub fn has_unnamed(&self, unnamed: Unnamed) -> bool {
+        let decided = self.unnamed_batch == self.batch || self.batch_status().is_some();
+        self.unnamed == unnamed && decided
+    }
+
+    /// What its unnamed statement is after the request that is being sent.
+    pub fn set_unnamed(&mut self, unnamed: Unnamed) {
+        if !self.skipping {
+            (self.unnamed, self.unnamed_batch) = (unnamed, self.batch);
+        }
     }
 
     /// The number of the batch that the next request belongs to.
@@ -240,11 +285,15 @@ impl Server {
         if let (Some(id), Kind::Parse | Kind::Close) = (on_server(&request), request.kind) {
             self.prepared.sent(id, request.kind == Kind::Parse, self.batch);
         }
-        // Once the Sync that ends the skipping is on its way, what follows it is not skipped; it
-        // is at the head then, since all before it was settled.
-        if self.skipping && self.queue.is_empty() && !request.kind.is_sync() {
-            self.settle(request, false, replies);
+        if request.kind.is_sync() {
+            self.skipping = false;
+        } else if self.skipping {
+            self.settle(request, Outcome::Skipped, replies);
             return;
+        }
+        if request.kind == Kind::Query {
+            // Source: `exec_simple_query` in postgres.c, drop_unnamed_stmt.
+            (self.unnamed, self.unnamed_batch) = (Unnamed::Nothing, self.batch - 1);
         }
         self.queue.push_back(request);
         self.deliver_made(replies);
@@ -280,6 +329,7 @@ impl Server {
             flush(&bytes[..take], self.rest_to.unwrap_or(Owner::NOBODY), replies);
             self.rest -= take;
             bytes = &bytes[take..];
+            self.deliver_made(replies);
         }
         while !self.held.is_empty() && !bytes.is_empty() {
             let wanted = match frame::header(&self.held)? {
@@ -298,6 +348,7 @@ impl Server {
                 flush(&bytes[..take], self.rest_to.unwrap_or(Owner::NOBODY), replies);
                 self.rest -= take;
                 bytes = &bytes[take..];
+                self.deliver_made(replies);
             }
         }
         if !bytes.is_empty() {
@@ -326,11 +377,6 @@ impl Server {
                 }
                 to = end;
             }
-            if self.made_is_due() {
-                flush(&bytes[from..to], run_owner, replies);
-                (from, to) = (end, end);
-                self.deliver_made(replies);
-            }
             at = end;
             if have < header.total {
                 self.rest = header.total - have;
@@ -339,6 +385,11 @@ impl Server {
                     Verdict::Drop => None,
                 };
                 break;
+            }
+            if self.made_is_due() {
+                flush(&bytes[from..to], run_owner, replies);
+                (from, to) = (end, end);
+                self.deliver_made(replies);
             }
         }
         flush(&bytes[from..to], run_owner, replies);
@@ -349,22 +400,27 @@ impl Server {
         matches!(self.queue.front(), Some(Request { fate: Fate::Made(_), .. }))
     }
 
+    /// Not into the middle of a message.
     fn deliver_made(&mut self, replies: &mut impl Replies) {
+        if self.rest > 0 {
+            return;
+        }
         while let Some(&request) = self.queue.front() {
             let Fate::Made(made) = request.fate else { break };
             self.queue.pop_front();
             flush(made.bytes(), request.owner, replies);
-            self.settle(request, true, replies);
+            self.settle(request, Outcome::Done, replies);
         }
     }
 
     /// A request is answered, or will never be.
-    fn settle(&mut self, request: Request, done: bool, replies: &mut impl Replies) {
+    fn settle(&mut self, request: Request, outcome: Outcome, replies: &mut impl Replies) {
         if let (Some(id), Kind::Parse | Kind::Close) = (on_server(&request), request.kind) {
+            let done = outcome == Outcome::Done;
             self.prepared.settled(id, request.kind == Kind::Parse, done);
         }
         if request.told {
-            replies.event(request.owner, Event::Settled { done });
+            replies.event(request.owner, Event::Settled(outcome));
         }
     }
 
@@ -430,7 +486,7 @@ impl Server {
             return false;
         }
         self.queue.pop_front();
-        self.settle(head, true, replies);
+        self.settle(head, Outcome::Done, replies);
         true
     }
 
@@ -457,14 +513,9 @@ impl Server {
             return Err(Lost::Unexpected { tag: tag::READY_FOR_QUERY, awaited: Some(head.kind) });
         }
         self.status = messages::ready(body)?;
-        if head.kind == Kind::SyncAfterCopy && !self.skipping {
-            // The copy went through, so it has read what came before its CopyDone.
-            self.eaten_syncs = 0;
-        }
-        self.skipping = false;
         self.copy = Copy::No;
         self.queue.pop_front();
-        self.settle(head, true, replies);
+        self.settle(head, Outcome::Done, replies);
         match head.fate {
             Fate::Forward if self.single && self.status != TxStatus::Idle => {
                 replies.event(head.owner, Event::LeftOpen);
@@ -486,11 +537,18 @@ impl Server {
     /// one in a simple Query or a FunctionCall, or in the Sync itself, nothing is.
     /// Source: PostgreSQL docs, "Message Flow: Extended Query".
     fn error(&mut self, body: &[u8], head: Request, replies: &mut impl Replies) -> Verdict {
-        self.note_fatal(body);
+        if is_fatal(body) {
+            self.last_words = LastWords::ToldTo(match head.fate {
+                Fate::Forward | Fate::HideSuccess => head.owner,
+                _ => Owner::NOBODY,
+            });
+        }
         if let Copy::In(owner) = self.copy {
             self.copy = Copy::No;
             replies.event(owner, Event::CopyOver);
         }
+        // Requests that would have changed it may be skipped.
+        self.unnamed = Unnamed::Stale;
         let verdict = match head.fate {
             Fate::Forward | Fate::HideSuccess => {
                 replies.event(head.owner, Event::Error);
@@ -507,23 +565,18 @@ impl Server {
             Fate::Hide | Fate::Made(_) => Verdict::Drop,
         };
         if !head.kind.ends_batch() {
-            self.skipping = true;
+            let mut outcome = Outcome::Failed;
             while let Some(&request) = self.queue.front() {
                 if request.kind.is_sync() {
                     break;
                 }
                 self.queue.pop_front();
-                self.settle(request, false, replies);
+                self.settle(request, outcome, replies);
+                outcome = Outcome::Skipped;
             }
+            self.skipping = self.queue.is_empty();
         }
         verdict
-    }
-
-    fn note_fatal(&mut self, body: &[u8]) {
-        let severity = messages::error_fields(body).ok().and_then(|fields| {
-            fields.severity().map(|severity| matches!(severity, "FATAL" | "PANIC"))
-        });
-        self.dying |= severity == Some(true);
     }
 
     fn command_complete(
@@ -534,12 +587,19 @@ impl Server {
     ) -> Result<(), Lost> {
         let command = messages::command_tag(body)?;
         self.littered |= command == b"PREPARE";
+        if self.eaten_syncs > 0 || self.copy != Copy::No {
+            // It has read all up to the CopyDone.
+            (self.copy, self.eaten_syncs) = (Copy::No, 0);
+            replies.event(head.owner, Event::CopyOver);
+        }
         if !command.starts_with(b"D") {
             return Ok(());
         }
         let all = command == b"DISCARD ALL" || command == b"DEALLOCATE ALL";
         if all {
             self.prepared.clear();
+        } else if command == b"DEALLOCATE" {
+            self.prepared.doubt();
         }
         if command == b"DISCARD ALL" {
             self.littered = false;
@@ -566,9 +626,9 @@ impl Server {
         Ok(())
     }
 
-    /// Syncs that came before the CopyDone are not answered.
+    /// PostgreSQL takes no notice of Syncs while it copies in, in both protocols: those that were
+    /// sent before the CopyDone are not answered.
     fn copy_in(&mut self, head: Request, replies: &mut impl Replies) {
-        self.copy = Copy::In(head.owner);
         let own = |request: &Request| request.owner == head.owner;
         while self.queue.get(1).is_some_and(|next| next.kind == Kind::Sync && own(next)) {
             self.queue.remove(1);
@@ -576,12 +636,22 @@ impl Server {
         }
         let answered = self.queue.iter().any(|request| own(request) && request.kind.ends_batch());
         replies.event(head.owner, Event::CopyIn { open: !answered });
+        match self.queue.front_mut() {
+            Some(head) if head.copies_ended > 0 => head.copies_ended -= 1,
+            _ => self.copy = Copy::In(head.owner),
+        }
     }
 
-    /// The client has ended its CopyData: Syncs that come now are answered.
+    /// CopyDone or CopyFail was sent: Syncs that come now are answered.
     pub fn copy_done(&mut self) {
-        self.copy = Copy::No;
-        self.eaten_syncs = 0;
+        if self.copies_in() {
+            self.copy = Copy::No;
+            return;
+        }
+        let last = self.queue.iter_mut().rev().find(|request| !request.kind.is_sync());
+        if let Some(request) = last {
+            request.copies_ended = request.copies_ended.saturating_add(1);
+        }
     }
 
     /// A Sync is sent while the server copies in.
@@ -614,15 +684,20 @@ impl Server {
                 let head = Request::forward(holder, Kind::Query);
                 self.parameter_status(body, head, replies)?;
             }
-            tag::ERROR => {
-                self.note_fatal(body);
-                replies.event(holder, Event::Error);
+            tag::ERROR if is_fatal(body) => {
+                let mut message = Vec::new();
+                if frame::HEADER_BYTES + body.len() < ERROR_HEAD_BYTES {
+                    message.push(tag);
+                    message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+                    message.extend_from_slice(body);
+                }
+                self.last_words = LastWords::Kept(message);
+                return Ok(Verdict::Drop);
             }
-            // A COPY that failed before it had read a byte answers a Sync that it would have
-            // ignored while copying.
+            tag::ERROR => replies.event(holder, Event::Error),
             tag::READY_FOR_QUERY if self.eaten_syncs > 0 => {
                 self.late_ready(body)?;
-                replies.event(holder, Event::Ready(self.status));
+                replies.event(holder, Event::ReadyUnasked(self.status));
             }
             _ => return Err(Lost::Unexpected { tag, awaited: None }),
         }
@@ -634,6 +709,12 @@ impl Server {
 fn on_server(request: &Request) -> Option<u64> {
     let sent = !matches!(request.fate, Fate::Made(_));
     (request.statement != 0 && sent).then_some(request.statement)
+}
+
+fn is_fatal(error: &[u8]) -> bool {
+    let fields = messages::error_fields(error).ok();
+    let severity = fields.and_then(|fields| fields.severity());
+    matches!(severity, Some("FATAL" | "PANIC"))
 }
 
 /// So many bytes of a message have to be there before it can be decided.

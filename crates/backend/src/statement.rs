@@ -163,6 +163,8 @@ struct Place {
     batch: u64,
     /// It is there, as far as the server has replied.
     there: bool,
+    /// Somebody may have deallocated it.
+    doubtful: bool,
     /// It is there if nothing in flight is skipped.
     wanted: bool,
     /// The batch of the last Parse or Close in flight.
@@ -185,7 +187,8 @@ impl Prepared {
     pub fn need(&mut self, id: u64, batch: u64) -> Need {
         self.tick += 1;
         let Some(place) = self.known.get_mut(&id) else { return Need::Parse };
-        if place.in_flight > 0 && place.asked_in != batch {
+        let undecided = place.in_flight > 0 && place.asked_in != batch;
+        if undecided || (place.in_flight == 0 && place.doubtful) {
             return Need::CloseAndParse;
         }
         if !place.wanted {
@@ -213,7 +216,7 @@ impl Prepared {
         let Some(place) = self.known.get_mut(&id) else { return };
         place.in_flight = place.in_flight.saturating_sub(1);
         if done {
-            place.there = parse;
+            (place.there, place.doubtful) = (parse, false);
         }
         if place.in_flight == 0 {
             self.rest(id);
@@ -230,13 +233,9 @@ impl Prepared {
         }
     }
 
-    /// DEALLOCATE has closed it.
-    pub fn forget(&mut self, id: u64) {
-        let Some(place) = self.known.get_mut(&id) else { return };
-        place.there = false;
-        if place.in_flight == 0 {
-            self.rest(id);
-        }
+    /// DEALLOCATE of nobody knows which: none can be relied on.
+    pub fn doubt(&mut self) {
+        self.known.values_mut().for_each(|place| place.doubtful = true);
     }
 
     /// DEALLOCATE ALL, DISCARD ALL.
@@ -334,6 +333,20 @@ mod tests {
         prepared.sent(7, false, 3);
         assert_eq!(prepared.need(7, 3), Need::Parse);
         assert_eq!(prepared.need(7, 4), Need::CloseAndParse);
+    }
+
+    #[test]
+    fn after_a_deallocate_of_some_name_every_statement_is_made_certain_again() {
+        let mut prepared = with(1..=2);
+        prepared.doubt();
+        assert_eq!(prepared.need(2, 9), Need::CloseAndParse);
+        prepared.sent(2, false, 9);
+        prepared.sent(2, true, 9);
+        assert_eq!(prepared.need(2, 9), Need::Nothing);
+        prepared.settled(2, false, true);
+        prepared.settled(2, true, true);
+        assert_eq!(prepared.need(2, 10), Need::Nothing);
+        assert_eq!(prepared.need(1, 10), Need::CloseAndParse);
     }
 
     #[test]

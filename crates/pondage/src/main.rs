@@ -7,10 +7,6 @@ use pondage::cli::{self, Action};
 use pondage::config::Environment;
 use pondage::{demo, process};
 
-/// Log-ins and long pipelines allocate; see docs/adr/0008 for what it is worth.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     match cli::decide(std::env::args_os(), Environment::new(std::env::vars_os())) {
         Action::Serve(config) => process::serve(*config),

@@ -3,7 +3,7 @@
 //! Every test runs against a real Pondage and a real PostgreSQL. Which server a client gets is
 //! not left to chance: see [`servers::TwoServers`].
 
-mod batch;
+pub mod batch;
 mod copying;
 mod lifecycle;
 mod parameters;

@@ -121,6 +121,28 @@ fn several_workers_share_one_budget_and_idle_servers_move_to_who_waits() {
 }
 
 #[test]
+fn a_worker_with_many_waiting_clients_does_not_starve_the_others() {
+    const CLIENTS: usize = 12;
+    let (database, gateway) =
+        with(|config| config.set("runtime.workers", 3).set("pool.pool_size", 1));
+    let done = std::sync::Mutex::new(vec![0; CLIENTS]);
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let (gateway, database, done) = (&gateway, &database, &done);
+            scope.spawn(move || {
+                let mut client = gateway.client(database);
+                // Until the slowest has been served often enough.
+                while done.lock().expect("no panic").iter().any(|served| *served < 20) {
+                    client.run("select 1");
+                    done.lock().expect("no panic")[number] += 1;
+                }
+            });
+        }
+    });
+    assert_eq!(cluster().backends(&database), 1);
+}
+
+#[test]
 fn cancel_and_console_work_across_workers() {
     let (database, gateway) = with(|config| config.set("runtime.workers", 3));
     let mut clients: Vec<_> = (0..6).map(|_| gateway.client(&database)).collect();

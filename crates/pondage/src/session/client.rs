@@ -52,18 +52,6 @@ pub enum Hold {
     Control,
 }
 
-/// Query and parameter types of a Parse.
-pub type ParseText = (Box<[u8]>, Box<[u8]>);
-
-/// The last unnamed Parse, so that it can be repeated on another server.
-#[derive(Debug)]
-pub struct Unnamed {
-    /// Tells it from every other client's, and from this one's earlier ones.
-    pub stamp: u64,
-    /// None when it was too long to be kept.
-    pub text: Option<ParseText>,
-}
-
 #[derive(Debug)]
 pub struct Client {
     pub generation: u32,
@@ -86,7 +74,6 @@ pub struct Client {
     pub rest_goes: Rest,
     pub settings: Arc<Settings>,
     pub names: Option<Box<Names>>,
-    pub unnamed: Option<Box<Unnamed>>,
     /// Statements that a DEALLOCATE in flight names, in order.
     pub dropping: Option<Box<VecDeque<Box<[u8]>>>>,
     /// Requests of the extended protocol have been sent, and no Sync since.

@@ -1,4 +1,4 @@
-//! What a client has prepared, under the names it gave.
+//! What a client has prepared, under the names it gave, and its unnamed statement.
 //!
 //! A change is made when the request passes, so that the next one of the same pipeline finds it,
 //! and taken back when PostgreSQL turns out to have skipped the request. A name whose last change
@@ -8,12 +8,26 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use backend::reply::Outcome;
 use backend::statement::Statement;
 use hashbrown::HashMap;
+
+/// Query and parameter types of a Parse.
+pub type ParseText = (Box<[u8]>, Box<[u8]>);
+
+/// The last unnamed Parse, so that it can be repeated on another server.
+#[derive(Debug)]
+pub struct Unnamed {
+    /// Tells it from every other client's, and from this one's earlier ones.
+    pub stamp: u64,
+    /// None when it was too long to be kept.
+    pub text: Option<ParseText>,
+}
 
 #[derive(Debug, Default)]
 pub struct Names {
     known: HashMap<Box<[u8]>, Arc<Statement>, foldhash::fast::RandomState>,
+    unnamed: Option<Box<Unnamed>>,
     /// Changes in flight, in order.
     pending: VecDeque<Change>,
     /// Those of the batch being answered that were skipped, in order.
@@ -23,14 +37,40 @@ pub struct Names {
 
 #[derive(Debug)]
 struct Change {
-    name: Box<[u8]>,
-    before: Option<Arc<Statement>>,
     batch: u32,
+    undo: Undo,
+}
+
+/// What was there before.
+#[derive(Debug)]
+enum Undo {
+    Named {
+        name: Box<[u8]>,
+        before: Option<Arc<Statement>>,
+    },
+    /// `all`: the named ones will be dropped too, when the answer says so.
+    Unnamed {
+        before: Option<Box<Unnamed>>,
+        all: bool,
+    },
+}
+
+impl Undo {
+    fn is_of(&self, of: &[u8]) -> bool {
+        match self {
+            Undo::Named { name, .. } => **name == *of,
+            Undo::Unnamed { all, .. } => *all || of.is_empty(),
+        }
+    }
 }
 
 impl Names {
     pub fn get(&self, name: &[u8]) -> Option<&Arc<Statement>> {
         self.known.get(name)
+    }
+
+    pub fn unnamed(&self) -> Option<&Unnamed> {
+        self.unnamed.as_deref()
     }
 
     /// The first name that fits.
@@ -43,33 +83,70 @@ impl Names {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.known.is_empty() && self.pending.is_empty() && self.skipped.is_empty()
+        self.known.is_empty()
+            && self.unnamed.is_none()
+            && self.pending.is_empty()
+            && self.skipped.is_empty()
     }
 
-    /// Whether an unanswered earlier batch decides what this name means.
+    /// Whether an unanswered earlier batch decides what this name means; the empty one is the
+    /// unnamed statement's.
     pub fn is_uncertain(&self, name: &[u8]) -> bool {
-        self.pending.iter().any(|change| change.batch != self.batch && *change.name == *name)
+        // In this batch, what follows a skipped request is skipped too.
+        let mut changes = self.skipped.iter().chain(&self.pending);
+        let last = changes.rfind(|change| change.undo.is_of(name));
+        last.is_some_and(|change| change.batch != self.batch)
     }
 
     /// A Parse with this name has been sent; [`Names::settled`] follows.
     pub fn prepare(&mut self, name: &[u8], statement: Arc<Statement>) {
         let before = self.known.insert(name.into(), statement);
-        self.pending.push_back(Change { name: name.into(), before, batch: self.batch });
+        self.change(Undo::Named { name: name.into(), before });
     }
 
     /// A Close of this name has been sent; [`Names::settled`] follows.
     pub fn close(&mut self, name: &[u8]) {
         let before = self.known.remove(name);
-        self.pending.push_back(Change { name: name.into(), before, batch: self.batch });
+        self.change(Undo::Named { name: name.into(), before });
     }
 
-    /// The oldest change in flight was done, or was skipped.
-    pub fn settled(&mut self, done: bool) {
-        if let Some(change) = self.pending.pop_front() {
-            if !done {
-                self.skipped.push(change);
-            }
+    /// The unnamed statement was parsed or, by none, dropped; [`Names::settled`] follows.
+    pub fn set_unnamed(&mut self, unnamed: Option<Box<Unnamed>>) {
+        let before = std::mem::replace(&mut self.unnamed, unnamed);
+        self.change(Undo::Unnamed { before, all: false });
+    }
+
+    /// A simple query has been sent, which drops the unnamed statement, and perhaps all. Whether
+    /// [`Names::settled`] has to follow.
+    pub fn queried(&mut self, drops_all: bool) -> bool {
+        let mut changes = self.skipped.iter().chain(&self.pending);
+        let drops = self.unnamed.is_some() || changes.any(|change| change.undo.is_of(b""));
+        if drops || drops_all {
+            let before = self.unnamed.take();
+            self.change(Undo::Unnamed { before, all: drops_all });
         }
+        drops || drops_all
+    }
+
+    fn change(&mut self, undo: Undo) {
+        self.pending.push_back(Change { batch: self.batch, undo });
+    }
+
+    /// The oldest change in flight was done, or not.
+    pub fn settled(&mut self, outcome: Outcome) {
+        let Some(mut change) = self.pending.pop_front() else { return };
+        match outcome {
+            Outcome::Done => return,
+            Outcome::Failed => {
+                // PostgreSQL drops the old one before it looks at the new one.
+                // Source: `exec_parse_message` in postgres.c, drop_unnamed_stmt.
+                if let Undo::Unnamed { before, .. } = &mut change.undo {
+                    *before = None;
+                }
+            }
+            Outcome::Skipped => {}
+        }
+        self.skipped.push(change);
     }
 
     /// A Sync or a Query has been sent: what follows is another batch.
@@ -80,10 +157,35 @@ impl Names {
     /// A batch is answered: what it skipped is undone, the last change first.
     pub fn answered(&mut self) {
         while let Some(change) = self.skipped.pop() {
-            match change.before {
-                Some(statement) => self.known.insert(change.name, statement),
-                None => self.known.remove(&change.name),
-            };
+            self.undo(change.undo);
+        }
+    }
+
+    fn undo(&mut self, undo: Undo) {
+        match undo {
+            Undo::Named { name, before: was } => {
+                for change in &mut self.pending {
+                    if let Undo::Named { name: later, before } = &mut change.undo {
+                        if *later == name {
+                            *before = was;
+                            return;
+                        }
+                    }
+                }
+                match was {
+                    Some(statement) => self.known.insert(name, statement),
+                    None => self.known.remove(&name),
+                };
+            }
+            Undo::Unnamed { before: was, .. } => {
+                for change in &mut self.pending {
+                    if let Undo::Unnamed { before, .. } = &mut change.undo {
+                        *before = was;
+                        return;
+                    }
+                }
+                self.unnamed = was;
+            }
         }
     }
 
@@ -94,8 +196,20 @@ impl Names {
 
     /// DEALLOCATE ALL, DISCARD ALL: what was sent after it stays.
     pub fn clear(&mut self) {
-        let pending = &self.pending;
-        self.known.retain(|name, _| pending.iter().any(|change| change.name == *name));
+        let names = self.pending.iter().filter_map(|change| match &change.undo {
+            Undo::Named { name, .. } => Some(&**name),
+            Undo::Unnamed { .. } => None,
+        });
+        let later: Vec<&[u8]> = names.collect();
+        self.known.retain(|name, _| later.contains(&&**name));
+    }
+
+    /// DISCARD ALL.
+    pub fn forget_unnamed(&mut self) {
+        let later = |change: &Change| matches!(change.undo, Undo::Unnamed { .. });
+        if !self.pending.iter().any(later) {
+            self.unnamed = None;
+        }
     }
 }
 
@@ -110,7 +224,7 @@ mod tests {
         let (a, b) = (registry.intern(b"a", b""), registry.intern(b"b", b""));
         let mut names = Names::default();
         names.prepare(b"kept", a.clone());
-        names.settled(true);
+        names.settled(Outcome::Done);
         names.next_batch();
         names.answered();
 
@@ -122,7 +236,7 @@ mod tests {
         assert!(names.is_uncertain(b"kept") && names.is_uncertain(b"new"));
         assert!(!names.is_uncertain(b"other"));
         for _ in 0..4 {
-            names.settled(false);
+            names.settled(Outcome::Skipped);
         }
         names.answered();
         assert_eq!(names.get(b"kept").map(|statement| statement.id), Some(a.id));
@@ -138,7 +252,42 @@ mod tests {
         assert!(!names.is_uncertain(b"s"));
         names.next_batch();
         assert!(names.is_uncertain(b"s"));
-        names.settled(true);
+        names.settled(Outcome::Done);
         assert!(!names.is_uncertain(b"s"));
+    }
+
+    fn stamp(names: &Names) -> Option<u64> {
+        names.unnamed().map(|unnamed| unnamed.stamp)
+    }
+
+    #[test]
+    fn a_skipped_unnamed_parse_leaves_the_one_before_and_a_failed_one_none() {
+        let unnamed = |stamp| Some(Box::new(Unnamed { stamp, text: None }));
+        let mut names = Names::default();
+        names.set_unnamed(unnamed(1));
+        names.next_batch();
+        names.settled(Outcome::Done);
+        names.answered();
+
+        names.set_unnamed(unnamed(2));
+        names.next_batch();
+        assert!(names.is_uncertain(b""));
+        names.settled(Outcome::Skipped);
+        assert!(names.is_uncertain(b""), "it is undone only when the batch is answered");
+        names.answered();
+        assert_eq!((names.is_uncertain(b""), stamp(&names)), (false, Some(1)));
+
+        names.set_unnamed(unnamed(3));
+        names.next_batch();
+        names.set_unnamed(unnamed(4));
+        assert!(!names.is_uncertain(b""), "this batch has its own");
+        names.settled(Outcome::Failed);
+        names.answered();
+        assert_eq!(stamp(&names), Some(4));
+        names.next_batch();
+        names.settled(Outcome::Skipped);
+        names.answered();
+        assert_eq!(stamp(&names), None);
+        assert!(names.is_empty());
     }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use backend::moment::Moment;
 use backend::pool::{self, Pool};
 use backend::reply::{Fate, Kind, Owner, Request};
-use backend::server::{Server, Unnamed};
+use backend::server::{LastWords, Server, Unnamed};
 use backend::settings::{Change, Settings};
 use wire::pg::backend::{error_fields, TxStatus};
-use wire::pg::{frontend, sqlstate};
+use wire::pg::frontend::{self, Target};
+use wire::pg::sqlstate;
 
 use super::replies::Sink;
 use super::{
@@ -207,7 +208,6 @@ impl Plane {
             return;
         }
         conn.preparing = Preparing::Applying;
-        conn.server.unnamed = Unnamed::Stale;
         self.clients[slot].hold = Hold::SetUp;
         let setup = |kind| Request::with_fate(Owner(slot), kind, Fate::Setup);
         let (query, values) = set_config(&changes);
@@ -228,6 +228,11 @@ impl Plane {
             self.send(server, setup(Kind::Bind), |out| frontend::put_bind(out, b"", b"", &[]));
             self.send(server, setup(Kind::Execute), |out| frontend::put_execute(out, b"", 0));
         }
+        // The client must not find it under the empty name.
+        self.servers[server].server.set_unnamed(Unnamed::Nothing);
+        self.send(server, setup(Kind::Close), |out| {
+            frontend::put_close(out, Target::Statement, b"");
+        });
         self.send(server, setup(Kind::Sync), frontend::put_sync);
     }
 
@@ -344,6 +349,10 @@ impl Plane {
         if let Some(client) = self.clients.get_mut(slot) {
             client.server = NONE;
             client.slim();
+            if client.hold == Hold::ServerFull {
+                // A COPY has failed before the server took what was sent.
+                client.hold = Hold::No;
+            }
             if client.close_needed {
                 self.close_client(slot, Some(&removed()));
             } else if !client.input.is_empty() {
@@ -360,7 +369,8 @@ impl Plane {
         conn.place = Place::Cleaning;
         conn.server.since = self.now;
         conn.server.disown(Owner(slot));
-        if left.half_sent || left.in_set_up || conn.server.copies_in() || conn.replication {
+        let unsound = left.half_sent || left.in_set_up || left.duplicate;
+        if unsound || conn.server.copies_in() || conn.replication {
             self.close_server(server);
             return;
         }
@@ -421,7 +431,6 @@ impl Plane {
         if std::mem::replace(&mut conn.reset_wanted, false) {
             let query = pool.config.server_reset_query.clone();
             if !query.is_empty() {
-                conn.server.unnamed = Unnamed::Stale;
                 let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
                 self.send(server, request, |out| frontend::put_query(out, &query));
                 return;
@@ -475,14 +484,19 @@ impl Plane {
             epoch,
             ..parts.conn
         });
+        if self.pools[at as usize].welcome.is_none() {
+            let defaults = self.servers[server].server.defaults.overlaid([]);
+            let defaults = self.settings.intern(defaults);
+            self.welcome(at, defaults);
+        }
         let pool = &mut self.pools[at as usize];
-        pool.welcome.get_or_insert_with(|| {
-            self.settings.intern(self.servers[server].server.defaults.overlaid([]))
-        });
         let conn = &mut self.servers[server];
         conn.server.settings = self.settings.intern(conn.server.settings.overlaid([]));
+        // Stamps are this worker's own.
+        conn.server.set_unnamed(Unnamed::Stale);
         pool.servers.push(server);
         self.give(server);
+        self.ask_other_workers(at, true);
         Some(server)
     }
 
@@ -527,23 +541,25 @@ impl Plane {
                 kind: OpenKind::Pooled,
             }));
         }
-        self.ask_other_workers(at);
+        self.ask_other_workers(at, false);
     }
 
     /// Clients wait and nothing more may be opened here: other workers may have idle servers.
-    fn ask_other_workers(&mut self, at: u32) {
+    /// Each question brings one server at the most, so it is put `again` when one has come.
+    pub(super) fn ask_other_workers(&mut self, at: u32, again: bool) {
         let workers = self.config.runtime.workers as u8;
         if workers < 2 {
             return;
         }
         let pool = &self.pools[at as usize];
         let (starving, mine) = (&pool.pool.shared().starving, 1u64 << self.worker);
-        if pool.pool.waiting() as u64 <= u64::from(pool.pool.opening()) {
+        let served = pool.pool.waiting() as u64 <= u64::from(pool.pool.opening());
+        if served || pool.paused {
             starving.fetch_and(!mine, std::sync::atomic::Ordering::Relaxed);
             return;
         }
         let before = starving.fetch_or(mine, std::sync::atomic::Ordering::Relaxed);
-        if before & mine == 0 {
+        if again || before & mine == 0 {
             for peer in (0..workers).filter(|peer| *peer != self.worker) {
                 let wanted = ToWorker::Wanted { pool: pool.name.clone(), worker: self.worker };
                 self.effects.push(Effect::Peer(peer, wanted));
@@ -620,12 +636,19 @@ impl Plane {
         }
         pool.failing = None;
         pool.pool.opened();
+        self.common.welcome(&pool.name, &defaults);
+        self.welcome(at, defaults);
+        self.give(server);
+        Some(server)
+    }
+
+    /// Greets those who have waited to hear what the pool's servers report.
+    pub(super) fn welcome(&mut self, at: u32, defaults: Arc<Settings>) {
+        let pool = &mut self.pools[at as usize];
         pool.welcome = Some(defaults);
         for slot in std::mem::take(&mut pool.greeting) {
             self.greet(slot);
         }
-        self.give(server);
-        Some(server)
     }
 
     pub(super) fn open_failed(&mut self, ticket: u64, error: OpenError) {
@@ -700,6 +723,7 @@ impl Plane {
             half_sent: client.rest > 0 && client.rest_goes == Rest::ToServer,
             batch_open: client.batch_open,
             in_set_up: client.hold == Hold::SetUp,
+            duplicate: client.duplicate.is_some(),
         };
         if let Some(pool) = self.pools.get_mut(at as usize) {
             pool.clients -= 1;
@@ -719,9 +743,16 @@ impl Plane {
     /// an error would be taken for the rest of it.
     pub(super) fn close_client(&mut self, slot: u32, refused: Option<&Refused>) {
         let Some(client) = self.clients.get(slot) else { return };
-        let conn = self.servers.get(client.server);
-        let cut = conn.is_some_and(|conn| conn.server.is_within_message_to(Owner(slot)));
-        if let Some(refused) = refused.filter(|_| !cut) {
+        if matches!(client.phase, Phase::Leaving) {
+            return;
+        }
+        // In the middle of a row the client would take the reason for a part of it; and the server
+        // may have given one already.
+        let deaf = self.servers.get(client.server).is_some_and(|conn| {
+            conn.server.is_within_message(Owner(slot))
+                || *conn.server.last_words() == LastWords::ToldTo(Owner(slot))
+        });
+        if let Some(refused) = refused.filter(|_| !deaf) {
             self.tell(slot, |out| refused.put(out));
         }
         self.release_client(slot);
@@ -741,6 +772,8 @@ struct Left {
     half_sent: bool,
     batch_open: bool,
     in_set_up: bool,
+    /// A name of its own is on the server; see `requests.rs`.
+    duplicate: bool,
 }
 
 /// One SELECT that sets every value, each as a parameter: a client's value is never pasted.

@@ -337,6 +337,7 @@ impl Plane {
             self.refuse_for(slot, &failing.error, Some(&failing));
         } else {
             pool.greeting.push(slot);
+            self.welcome_from_others(at);
         }
         self.open_more(at);
     }

@@ -59,6 +59,7 @@ pub struct Common {
     pools: Mutex<HashMap<PoolName, Arc<pool::Shared>>>,
     /// Servers and clients of a database or a user, over all pools, by kind and name.
     budgets: Mutex<HashMap<(Count, String), Arc<Budget>>>,
+    welcomes: Mutex<HashMap<PoolName, Arc<Settings>>>,
     pub clients: Budget,
     statements: Numbers,
     ids: AtomicU64,
@@ -81,6 +82,17 @@ impl Common {
     fn budget(&self, count: Count, name: &str) -> Arc<Budget> {
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         budgets.entry((count, name.to_owned())).or_default().clone()
+    }
+
+    /// What the servers of a pool report, once one has logged in at some worker.
+    fn welcomes(&self, name: &PoolName) -> Option<Arc<Settings>> {
+        let welcomes = self.welcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        welcomes.get(name).cloned()
+    }
+
+    fn welcome(&self, name: &PoolName, defaults: &Arc<Settings>) {
+        let mut welcomes = self.welcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        welcomes.insert(name.clone(), defaults.clone());
     }
 
     fn next_id(&self) -> u64 {
@@ -369,7 +381,6 @@ impl Plane {
             rest_goes: Rest::Dropped,
             settings,
             names: None,
-            unnamed: None,
             dropping: None,
             batch_open: false,
             copies_in: false,
@@ -412,7 +423,8 @@ impl Plane {
         let Some(client) = self.clients.get_mut(slot) else { return };
         client.queued_resume = false;
         if client.input.is_empty() {
-            return;
+            let server = client.server;
+            return self.settle_server(server);
         }
         let mut input = std::mem::take(&mut client.input);
         let taken = self.take_input(slot, &input);
@@ -423,6 +435,9 @@ impl Plane {
                 input.drain(..taken);
             }
             client.input = input;
+            // It was not taken from the client while this was to come.
+            let server = client.server;
+            self.settle_server(server);
         }
     }
 

@@ -1,6 +1,7 @@
 //! From servers to clients.
 
-use backend::reply::{Event, Owner, Replies};
+use backend::reply::{Event, Outcome, Owner, Replies};
+use backend::server::LastWords;
 use wire::pg::backend::{ErrorReply, TxStatus};
 use wire::pg::{backend as reply, sqlstate};
 
@@ -14,8 +15,9 @@ use crate::worker::slots::Slots;
 #[derive(Debug)]
 pub(super) enum Happened {
     Ready(TxStatus),
+    ReadyUnasked(TxStatus),
     LeftOpen,
-    Settled(bool),
+    Settled(Outcome),
     CopyIn { open: bool },
     CopyOver,
     Setting(String, String),
@@ -48,7 +50,8 @@ impl Replies for Sink<'_> {
         let happened = match event {
             Event::Ready(status) => Happened::Ready(status),
             Event::LeftOpen => Happened::LeftOpen,
-            Event::Settled { done } => Happened::Settled(done),
+            Event::ReadyUnasked(status) => Happened::ReadyUnasked(status),
+            Event::Settled(outcome) => Happened::Settled(outcome),
             Event::CopyIn { open } => Happened::CopyIn { open },
             Event::CopyOver => Happened::CopyOver,
             Event::Setting { name, value } => Happened::Setting(name.to_owned(), value.to_owned()),
@@ -127,8 +130,12 @@ impl Plane {
         match happened {
             Happened::Ready(status) => self.answered(slot, status),
             Happened::LeftOpen => self.left_open(slot, server),
-            Happened::Settled(done) => {
-                client.names().settled(done);
+            Happened::ReadyUnasked(status) => {
+                client.batch_open = false;
+                self.answered(slot, status);
+            }
+            Happened::Settled(outcome) => {
+                client.names().settled(outcome);
                 // After an error a Query does not end the batch but is skipped with it, so a name
                 // can become certain before any ReadyForQuery, and the Sync may be held back.
                 if client.hold == Hold::Uncertain {
@@ -149,9 +156,6 @@ impl Plane {
             Happened::Error => {
                 self.pools[client.pool as usize].totals.errors += 1;
                 client.copies_in = false;
-                if let Some(conn) = self.servers.get_mut(server) {
-                    conn.server.unnamed = backend::server::Unnamed::Stale;
-                }
             }
             Happened::SetupDone => {
                 client.asked = now;
@@ -217,15 +221,13 @@ impl Plane {
             }
         } else if let Some(name) = client.dropping.as_mut().and_then(|names| names.pop_front()) {
             if let Some(names) = &mut client.names {
-                if let (Some(conn), Some(known)) = (self.servers.get_mut(server), names.get(&name))
-                {
-                    conn.server.prepared.forget(known.id);
-                }
                 names.forget(&name);
             }
         }
         if discard {
-            client.unnamed = None;
+            if let Some(names) = &mut client.names {
+                names.forget_unnamed();
+            }
             let Some(conn) = self.servers.get_mut(server) else { return };
             conn.server.settings = self.settings.intern(conn.server.settings.overlaid([]));
             client.settings = conn.server.settings.clone();
@@ -243,10 +245,16 @@ impl Plane {
             }
             Place::Cleaning => self.clean(slot),
             Place::Lent => {
+                let holder = conn.client;
+                if conn.server.is_quiet() && self.clients[holder].hold == Hold::Uncertain {
+                    self.clients[holder].hold = Hold::No;
+                    self.resume_later(holder);
+                }
+                let Some(conn) = self.servers.get(slot) else { return };
                 if conn.server.status() != TxStatus::Idle || !conn.server.is_quiet() {
                     return;
                 }
-                let Some(client) = self.clients.get(conn.client) else { return };
+                let Some(client) = self.clients.get(holder) else { return };
                 let mode = self.pools[conn.pool as usize].config.mode;
                 // A client that waits to be resumed has not used its server yet: without it two
                 // clients with different settings would take it from one another for ever.
@@ -272,19 +280,15 @@ impl Plane {
     pub(super) fn server_lost(&mut self, slot: u32, why: &str) {
         let Some(conn) = self.servers.get(slot) else { return };
         let holder = conn.client;
-        // An error in the middle of a row would be taken for a part of it.
-        let silent = conn.server.is_dying() || conn.server.is_within_message_to(Owner(holder));
         if holder != NONE && self.clients[holder].hold == Hold::SetUp {
             self.lost_in_set_up(slot, holder);
             return;
         }
         let place = self.pools[conn.pool as usize].config.upstream.place();
+        let within = conn.server.is_within_message(Owner(holder));
+        let last_words = conn.server.last_words().clone();
         self.close_server(slot);
         if holder == NONE {
-            return;
-        }
-        if silent {
-            self.close_client(holder, None);
             return;
         }
         let refused = Refused::new(
@@ -293,6 +297,15 @@ impl Plane {
         )
         .detail("What was in flight may or may not have been done.")
         .hint("Connect again. [P0431]");
-        self.close_client(holder, Some(&refused));
+        match last_words {
+            LastWords::ToldTo(owner) if owner == Owner(holder) => {}
+            // In the middle of a row the client would take the reason for a part of it.
+            _ if within => {}
+            LastWords::Kept(words) if !words.is_empty() => {
+                self.tell(holder, |out| out.extend_from_slice(&words));
+            }
+            _ => return self.close_client(holder, Some(&refused)),
+        }
+        self.close_client(holder, None);
     }
 }

@@ -18,8 +18,9 @@ use wire::pg::{backend as reply, sqlstate};
 use super::{Effect, Plane, ServerConn, OUT_BYTES_HIGH, STATEMENT_BYTES_MAX, WHOLE_BYTES_MAX};
 use crate::config::PoolMode;
 use crate::control::messages::ToControl;
-use crate::session::client::{Hold, Phase, Rest, Unnamed, NONE};
+use crate::session::client::{Hold, Phase, Rest, NONE};
 use crate::session::login::Refused;
+use crate::session::names::Unnamed;
 
 /// The head of a long message: a statement name and a portal name have to be within it.
 const HEAD_BYTES: usize = 3 * NAME_BYTES_MAX;
@@ -293,6 +294,15 @@ impl Plane {
         }
     }
 
+    /// Whether it has to wait what an earlier batch makes of this name. Not when the request will
+    /// be skipped: the Sync that ends the skipping is behind it.
+    fn is_uncertain(&self, slot: u32, name: &[u8]) -> bool {
+        let client = &self.clients[slot];
+        let skipped =
+            || self.servers.get(client.server).is_some_and(|conn| conn.server.is_skipping());
+        client.names.as_ref().is_some_and(|names| names.is_uncertain(name)) && !skipped()
+    }
+
     fn query(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
         let text = body.strip_suffix(b"\0").unwrap_or(body);
         let begins = leading(text);
@@ -320,8 +330,10 @@ impl Plane {
                 }
             }
             Leading::Deallocate(dropped) if header.total <= bytes.len() => {
-                if self.deallocate(slot, &dropped) {
-                    return Taken::Bytes(header.total);
+                match self.deallocate(slot, &dropped) {
+                    Some(true) => return Taken::Bytes(header.total),
+                    Some(false) => return Taken::Held,
+                    None => {}
                 }
             }
             Leading::Deallocate(_) => {}
@@ -331,39 +343,48 @@ impl Plane {
         }
         let now = self.now;
         let client = &mut self.clients[slot];
-        client.unnamed = None;
         client.copy_ended = false;
         client.active = now;
+        let mut told = false;
         if let Some(names) = &mut client.names {
+            told = names.queried(drops_all(&begins, text));
             names.next_batch();
         }
         let server = client.server;
-        let to = &mut self.servers[server].server;
-        to.unnamed = OnServer::Nothing;
-        to.littered |= begins == Leading::SetConfig;
-        self.push(slot, Request::forward(Owner(slot), Kind::Query));
+        self.servers[server].server.littered |= begins == Leading::SetConfig;
+        self.push(slot, Request::forward(Owner(slot), Kind::Query).telling(told));
         self.forward(slot, header, bytes)
     }
 
     /// DEALLOCATE of a name that was prepared by the protocol: on the servers it has another name
     /// and others use it, so it is only forgotten here. In a failed transaction it goes to the
-    /// server, which refuses it.
-    fn deallocate(&mut self, slot: u32, dropped: &Dropped<'_>) -> bool {
+    /// server, which refuses it. False when it has to wait until all before it is answered; none
+    /// when it is the server's.
+    fn deallocate(&mut self, slot: u32, dropped: &Dropped<'_>) -> Option<bool> {
         if !self.follows(slot) || *dropped == Dropped::All {
-            return false;
+            return None;
         }
-        let status = match self.quiet_status(slot) {
-            Some(status) if status != TxStatus::Failed => status,
-            _ => return false,
+        let client = &self.clients[slot];
+        let name = client.names.as_ref()?.find(|name| dropped.names(name))?;
+        if client.batch_open {
+            return None;
+        }
+        let Some(status) = self.quiet_status(slot) else {
+            self.clients[slot].hold = Hold::Uncertain;
+            return Some(false);
         };
-        let Some(names) = &mut self.clients[slot].names else { return false };
-        let Some(name) = names.find(|name| dropped.names(name)) else { return false };
+        if status == TxStatus::Failed {
+            return None;
+        }
+        let names = self.clients[slot].names();
         names.forget(&name);
+        // As every simple query does.
+        names.forget_unnamed();
         self.tell(slot, |out| {
             reply::put_command_complete(out, "DEALLOCATE");
             reply::put_ready(out, status);
         });
-        true
+        Some(true)
     }
 
     fn parse(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
@@ -373,7 +394,7 @@ impl Plane {
         };
         let follows = self.follows(slot);
         if follows && !parse.name.is_empty() {
-            if self.clients[slot].names().is_uncertain(parse.name) {
+            if self.is_uncertain(slot, parse.name) {
                 self.clients[slot].hold = Hold::Uncertain;
                 return Taken::Held;
             }
@@ -408,12 +429,13 @@ impl Plane {
         }
         self.next_stamp += 1;
         let stamp = self.next_stamp;
-        let client = &mut self.clients[slot];
         let text =
             (header.total <= WHOLE_BYTES_MAX).then(|| (parse.query.into(), parse.types.into()));
-        client.unnamed = Some(Box::new(Unnamed { stamp, text }));
+        let client = &mut self.clients[slot];
+        client.batch_open = true;
+        client.names().set_unnamed(Some(Box::new(Unnamed { stamp, text })));
         let server = client.server;
-        self.servers[server].server.unnamed = OnServer::Of(stamp);
+        self.servers[server].server.set_unnamed(OnServer::Of(stamp));
         match leading(parse.query) {
             Leading::Deallocate(dropped) if self.parse_deallocate(slot, &dropped) => {
                 return Taken::Bytes(header.total);
@@ -421,31 +443,36 @@ impl Plane {
             Leading::SetConfig => self.servers[server].server.littered = true,
             _ => {}
         }
-        self.extended(slot, Kind::Parse, header, bytes)
+        self.push(slot, Request::forward(Owner(slot), Kind::Parse).telling(true));
+        self.forward(slot, header, bytes)
     }
 
     fn parse_named(&mut self, slot: u32, name: &[u8], statement: Arc<Statement>) {
         let server = self.clients[slot].server;
-        let id = statement.id;
-        let batch = self.servers[server].server.batch();
-        let need = self.servers[server].server.prepared.need(id, batch);
-        let known = need == Need::Nothing;
-        let fate = if known { Fate::Made(Made::ParseComplete) } else { Fate::Forward };
-        if need == Need::CloseAndParse {
-            self.close_here(server, id);
-        }
-        if !known {
-            self.make_room(slot);
-        }
+        let state = &mut self.servers[server].server;
+        let need = state.prepared.need(statement.id, state.batch());
+        // In a failed transaction PostgreSQL refuses a Parse, so it has to see it.
+        let sound = state.batch_status().is_some_and(|status| status != TxStatus::Failed);
         self.clients[slot].names().prepare(name, statement.clone());
-        let request =
-            Request { owner: Owner(slot), kind: Kind::Parse, fate, told: true, statement: id };
-        if known {
-            self.send(server, request, |_| {});
+        if need == Need::Nothing && sound {
+            let made = Fate::Made(Made::ParseComplete);
+            self.push(slot, Request::with_fate(Owner(slot), Kind::Parse, made).telling(true));
             return;
         }
+        let request = Request::forward(Owner(slot), Kind::Parse).telling(true);
+        self.send_parse(slot, &statement, need, request);
+    }
+
+    /// Sends the Parse of a statement that the server lacks, or may lack, or may have.
+    fn send_parse(&mut self, slot: u32, statement: &Statement, need: Need, request: Request) {
+        let server = self.clients[slot].server;
+        match need {
+            Need::Parse => {}
+            Need::Nothing | Need::CloseAndParse => self.close_here(server, statement.id),
+        }
+        self.make_room(slot);
         self.count(slot, |totals| totals.server_parse_count += 1);
-        self.send(server, request, |out| {
+        self.send(server, request.of(statement.id), |out| {
             frontend::put_parse(
                 out,
                 statement.name().as_bytes(),
@@ -465,7 +492,8 @@ impl Plane {
         let write = |out: &mut Vec<u8>| frontend::put_parse(out, &own, parse.query, parse.types);
         self.send(server, hidden, write);
         self.send(server, Request::forward(Owner(slot), Kind::Parse), write);
-        self.clients[slot].duplicate = Some(own.into());
+        // After the first one's error those that follow are skipped.
+        self.clients[slot].duplicate.get_or_insert_with(|| own.into());
     }
 
     /// A Parse of `DEALLOCATE name`: it gets the name that the statement has on this server.
@@ -483,7 +511,7 @@ impl Plane {
         let server = client.server;
         let mut text = b"DEALLOCATE ".to_vec();
         text.extend_from_slice(statement.name().as_bytes());
-        let request = Request::forward(Owner(slot), Kind::Parse);
+        let request = Request::forward(Owner(slot), Kind::Parse).telling(true);
         self.send(server, request, |out| frontend::put_parse(out, b"", &text, &[0, 0]));
         true
     }
@@ -491,29 +519,12 @@ impl Plane {
     /// Makes sure that this server has the statement, by a Parse that the client does not see.
     fn prepare_here(&mut self, slot: u32, statement: &Arc<Statement>) {
         let server = self.clients[slot].server;
-        let batch = self.servers[server].server.batch();
-        match self.servers[server].server.prepared.need(statement.id, batch) {
-            Need::Nothing => return,
-            Need::Parse => {}
-            Need::CloseAndParse => self.close_here(server, statement.id),
+        let state = &mut self.servers[server].server;
+        let need = state.prepared.need(statement.id, state.batch());
+        if need != Need::Nothing {
+            let request = Request::with_fate(Owner(slot), Kind::Parse, Fate::HideSuccess);
+            self.send_parse(slot, statement, need, request);
         }
-        self.make_room(slot);
-        self.count(slot, |totals| totals.server_parse_count += 1);
-        let request = Request {
-            owner: Owner(slot),
-            kind: Kind::Parse,
-            fate: Fate::HideSuccess,
-            told: false,
-            statement: statement.id,
-        };
-        self.send(server, request, |out| {
-            frontend::put_parse(
-                out,
-                statement.name().as_bytes(),
-                &statement.query,
-                &statement.types,
-            );
-        });
     }
 
     /// Closes the least recently used statements of the server while it has too many.
@@ -521,21 +532,16 @@ impl Plane {
         let client = &self.clients[slot];
         let limit = self.pools[client.pool as usize].config.max_prepared_statements as usize;
         let server = client.server;
-        let batch = self.servers[server].server.batch();
-        while let Some(id) = self.servers[server].server.prepared.evict(limit, batch) {
+        loop {
+            let state = &self.servers[server].server;
+            let Some(id) = state.prepared.evict(limit, state.batch()) else { break };
             self.close_here(server, id);
         }
     }
 
     /// Closes a statement on a server by a Close that nobody sees.
     fn close_here(&mut self, server: u32, id: u64) {
-        let request = Request {
-            owner: Owner::NOBODY,
-            kind: Kind::Close,
-            fate: Fate::Hide,
-            told: false,
-            statement: id,
-        };
+        let request = Request::with_fate(Owner::NOBODY, Kind::Close, Fate::Hide).of(id);
         let name = ServerName::new(id);
         self.send(server, request, |out| {
             frontend::put_close(out, Target::Statement, name.as_bytes());
@@ -552,7 +558,7 @@ impl Plane {
         if !self.follows(slot) {
             return self.ensure_server(slot).then(|| Named::Own(name.to_vec()));
         }
-        if self.clients[slot].names.as_ref().is_some_and(|names| names.is_uncertain(name)) {
+        if self.is_uncertain(slot, name) {
             self.clients[slot].hold = Hold::Uncertain;
             return None;
         }
@@ -572,23 +578,22 @@ impl Plane {
 
     /// The unnamed statement on the server is this client's own, or there is none.
     fn resolve_unnamed(&mut self, slot: u32) {
-        let client = &self.clients[slot];
-        let server = client.server;
-        let has = self.servers[server].server.unnamed;
-        let own = client.unnamed.as_deref();
-        if own.is_some_and(|own| has == OnServer::Of(own.stamp)) {
+        let server = self.clients[slot].server;
+        let state = &mut self.servers[server].server;
+        let own = self.clients[slot].names.as_deref().and_then(|names| names.unnamed());
+        if own.is_some_and(|own| state.has_unnamed(OnServer::Of(own.stamp))) {
             return;
         }
         let Some(Unnamed { stamp, text: Some((query, types)) }) = own else {
-            if has != OnServer::Nothing {
+            if !state.has_unnamed(OnServer::Nothing) {
                 // Another's must not be found under the empty name.
+                state.set_unnamed(OnServer::Nothing);
                 let request = Request::with_fate(Owner(slot), Kind::Close, Fate::HideSuccess);
-                self.servers[server].server.unnamed = OnServer::Nothing;
                 self.send(server, request, |out| frontend::put_close(out, Target::Statement, b""));
             }
             return;
         };
-        self.servers[server].server.unnamed = OnServer::Of(*stamp);
+        state.set_unnamed(OnServer::Of(*stamp));
         let mut again = Vec::new();
         frontend::put_parse(&mut again, b"", query, types);
         let request = Request::with_fate(Owner(slot), Kind::Parse, Fate::HideSuccess);
@@ -647,7 +652,7 @@ impl Plane {
         };
         let follows = self.follows(slot);
         if target == Target::Statement && follows && !name.is_empty() {
-            if self.clients[slot].names.as_ref().is_some_and(|names| names.is_uncertain(name)) {
+            if self.is_uncertain(slot, name) {
                 self.clients[slot].hold = Hold::Uncertain;
                 return Taken::Held;
             }
@@ -664,26 +669,23 @@ impl Plane {
                 self.clients[slot].names().close(name);
             }
             self.clients[slot].batch_open = true;
-            let request = Request {
-                owner: Owner(slot),
-                kind: Kind::Close,
-                fate: Fate::Made(Made::CloseComplete),
-                told: known,
-                statement: 0,
-            };
-            self.push(slot, request);
+            let made = Fate::Made(Made::CloseComplete);
+            self.push(slot, Request::with_fate(Owner(slot), Kind::Close, made).telling(known));
             return Taken::Bytes(header.total);
         }
         if !self.ensure_server(slot) {
             return Taken::Held;
         }
+        let mut request = Request::forward(Owner(slot), Kind::Close);
         if target == Target::Statement && follows {
-            let client = &mut self.clients[slot];
-            client.unnamed = None;
-            let server = client.server;
-            self.servers[server].server.unnamed = OnServer::Nothing;
+            self.clients[slot].names().set_unnamed(None);
+            let server = self.clients[slot].server;
+            self.servers[server].server.set_unnamed(OnServer::Nothing);
+            request = request.telling(true);
         }
-        self.extended(slot, Kind::Close, header, bytes)
+        self.clients[slot].batch_open = true;
+        self.push(slot, request);
+        self.forward(slot, header, bytes)
     }
 
     fn sync(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Taken {
@@ -729,10 +731,7 @@ impl Plane {
         if header.tag != tag::COPY_DATA {
             client.copy_ended = true;
             client.copies_in = false;
-            let server = &mut self.servers[server].server;
-            if server.copies_in() {
-                server.copy_done();
-            }
+            self.servers[server].server.copy_done();
         }
         self.forward(slot, header, bytes)
     }
@@ -741,6 +740,14 @@ impl Plane {
 /// Its bytes or its requests in flight are at their ceiling.
 fn is_full(conn: &ServerConn) -> bool {
     conn.server.out.len() >= OUT_BYTES_HIGH || conn.server.depth() >= REQUESTS_MAX
+}
+
+/// The query drops all prepared statements, as far as that can be seen at once.
+fn drops_all(begins: &Leading<'_>, text: &[u8]) -> bool {
+    let discards = || {
+        text.trim_ascii_start().get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"discard"))
+    };
+    *begins == Leading::Deallocate(Dropped::All) || discards()
 }
 
 /// The name of a statement as a server knows it.

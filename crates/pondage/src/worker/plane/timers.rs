@@ -40,6 +40,7 @@ impl Plane {
     }
 
     fn pool_due(&mut self, at: u32) {
+        self.welcome_from_others(at);
         self.tell_the_waiting(at);
         let now = self.now;
         let pool = &mut self.pools[at as usize];
@@ -53,6 +54,20 @@ impl Plane {
         }
         // Also the reserve, the minimum, and a new try after a failure.
         self.serve(at);
+        self.ask_other_workers(at, true);
+    }
+
+    /// Other workers may have all servers that the pool can have: then none is opened here, but
+    /// what they report is known.
+    pub(super) fn welcome_from_others(&mut self, at: u32) {
+        let pool = &self.pools[at as usize];
+        if pool.welcome.is_some() || pool.greeting.is_empty() {
+            return;
+        }
+        if let Some(defaults) = self.common.welcomes(&pool.name) {
+            let defaults = self.settings.intern(defaults.overlaid([]));
+            self.welcome(at, defaults);
+        }
     }
 
     /// Tells those who wait that no server can be had, when that is how it is.

@@ -1,0 +1,680 @@
+//! A client: what it says, and what it must hear.
+//!
+//! Beside the pooler it asks a PostgreSQL of its own (`direct`). Every message that comes from
+//! the pooler must be the one that `direct` gives at this place, byte by byte.
+
+use std::collections::VecDeque;
+
+use rand::rngs::StdRng;
+use rand::Rng;
+use wire::pg::auth::{ScramClient, ScramKeys};
+use wire::pg::backend::{self as reply, tag as say, Auth, TxStatus};
+use wire::pg::frontend::{self, Target};
+use wire::pg::startup;
+
+use crate::postgres::{take_messages, Message, Postgres, Step};
+
+pub const PASSWORD: &str = "pencil";
+
+/// What the clients of a run may do.
+#[derive(Debug, Clone)]
+pub struct Habits {
+    pub statement_mode: bool,
+    pub session_mode: bool,
+    pub pipelines: bool,
+    pub blocks: bool,
+    pub copies: bool,
+    pub sets: bool,
+    pub drops: bool,
+    pub sleeps: bool,
+    pub vanishes: bool,
+    /// Bytes of a big row; 0: none.
+    pub big: usize,
+    /// A FATAL may come at any time.
+    pub storm: bool,
+}
+
+enum Phase {
+    LoggingIn,
+    Scram(ScramClient),
+    ScramFinal,
+    Greeted,
+    Ready,
+}
+
+/// What follows a CopyInResponse.
+#[derive(Debug, Clone)]
+struct CopyPlan {
+    data: Vec<u8>,
+    /// What follows an error instead.
+    after_error: Vec<u8>,
+}
+
+pub struct Client {
+    pub mark: String,
+    pub plane: usize,
+    pub slot: Option<u32>,
+    pub to_send: VecDeque<u8>,
+    pub received: Vec<u8>,
+    phase: Phase,
+    pub direct: Postgres,
+    direct_out: Vec<u8>,
+    expected: VecDeque<Message>,
+    startup: Vec<(String, String)>,
+    parameters: Vec<(String, String)>,
+    pub key: Option<(u32, Vec<u8>)>,
+    keys: Option<(Vec<u8>, ScramKeys)>,
+    pub operations: u32,
+    /// It does not leave by itself.
+    pub stays: bool,
+    serial: u32,
+    copy: Option<CopyPlan>,
+    /// What follows has to wait until all is answered.
+    alone: bool,
+    /// Whether something is outstanding, while that is known.
+    outstanding: Option<bool>,
+    /// It sends no more, and its end follows what it has sent.
+    pub vanished: bool,
+    pub fatal: Option<String>,
+    pub closed: bool,
+    /// Somebody has asked to cancel what it does.
+    pub cancelled: bool,
+    pub sleeping: bool,
+    /// The last messages both ways, for a failure's report.
+    pub history: VecDeque<String>,
+}
+
+impl Client {
+    pub fn new(
+        number: usize,
+        database: &str,
+        plane: usize,
+        random: &mut StdRng,
+        habits: &Habits,
+    ) -> Client {
+        let mut startup = Vec::new();
+        if habits.sets {
+            for (name, values) in [
+                ("application_name", ["one", "two"]),
+                ("DateStyle", ["ISO", "SQL, DMY"]),
+                ("TimeZone", ["Asia/Tokyo", "Etc/UTC"]),
+            ] {
+                if random.random_bool(0.3) {
+                    let value = values[random.random_range(0..2)];
+                    startup.push((name.to_owned(), value.to_owned()));
+                }
+            }
+        }
+        let mut first = Vec::new();
+        let mut pairs = vec![("user", "ann"), ("database", database)];
+        pairs.extend(startup.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        startup::put_startup(&mut first, 0, &pairs);
+        let mut direct = Postgres::new(&startup);
+        direct.single = habits.statement_mode;
+        Client {
+            mark: format!("c{number}"),
+            plane,
+            slot: None,
+            to_send: first.into(),
+            received: Vec::new(),
+            phase: Phase::LoggingIn,
+            direct,
+            direct_out: Vec::new(),
+            expected: VecDeque::new(),
+            startup,
+            parameters: Vec::new(),
+            key: None,
+            keys: None,
+            operations: random.random_range(1..12),
+            stays: false,
+            serial: 0,
+            copy: None,
+            alone: false,
+            outstanding: None,
+            vanished: false,
+            fatal: None,
+            closed: false,
+            cancelled: false,
+            sleeping: false,
+            history: VecDeque::new(),
+        }
+    }
+
+    pub fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready)
+    }
+
+    fn note(&mut self, line: String) {
+        if self.history.len() >= 200 {
+            self.history.pop_front();
+        }
+        self.history.push_back(line);
+    }
+
+    /// Sends whole messages.
+    pub fn send(&mut self, mut bytes: Vec<u8>) {
+        self.to_send.extend(&bytes);
+        let messages = take_messages(&mut bytes);
+        for message in &messages {
+            self.note(format!("> {}", show(message)));
+        }
+        self.direct.read(messages);
+        self.outstanding = None;
+    }
+
+    /// Whether an answer is to come.
+    pub fn is_outstanding(&mut self) -> bool {
+        if self.closed || self.fatal.is_some() {
+            return false;
+        }
+        if !self.is_ready() || !self.to_send.is_empty() || !self.expected.is_empty() {
+            return true;
+        }
+        if let Some(known) = self.outstanding {
+            return known;
+        }
+        let mut ahead = self.direct.clone();
+        let mut sleeps = false;
+        loop {
+            match ahead.step() {
+                Step::Did => {}
+                Step::Waits | Step::Dead => break,
+                Step::Sleeps(_) => {
+                    sleeps = true;
+                    break;
+                }
+            }
+        }
+        ahead.flush();
+        self.sleeping = sleeps;
+        let outstanding = sleeps || !ahead.out.is_empty();
+        if !outstanding {
+            self.direct = ahead;
+        }
+        self.outstanding = Some(outstanding);
+        outstanding
+    }
+
+    /// What it would hear next, for a failure's report.
+    pub fn awaited(&self) -> String {
+        let mut ahead = self.direct.clone();
+        while ahead.step() == Step::Did {}
+        ahead.flush();
+        let mut out = ahead.out;
+        let mut messages: Vec<Message> = self.expected.iter().cloned().collect();
+        messages.extend(take_messages(&mut out));
+        messages.iter().take(6).map(show).collect::<Vec<_>>().join(" | ")
+    }
+
+    /// Bytes came from the pooler.
+    pub fn hear(&mut self, bytes: &[u8], habits: &Habits) -> Result<(), String> {
+        self.received.extend_from_slice(bytes);
+        self.outstanding = None;
+        for message in take_messages(&mut self.received) {
+            self.note(format!("< {}", show(&message)));
+            if let Some(code) = &self.fatal {
+                return Err(format!("{} came after FATAL {code}", show(&message)));
+            }
+            if let Some(code) = fatal(&message) {
+                if !habits.storm && !self.vanished {
+                    return Err(format!("an unexpected FATAL: {}", show(&message)));
+                }
+                self.fatal = Some(code);
+                continue;
+            }
+            match self.phase {
+                Phase::Ready => self.check(message)?,
+                _ => self.login(&message)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The pooler has closed.
+    pub fn hear_end(&mut self, habits: &Habits) -> Result<(), String> {
+        self.closed = true;
+        if self.vanished || self.direct.dead {
+            return Ok(());
+        }
+        if !habits.storm {
+            return Err("it was closed".to_owned());
+        }
+        if self.fatal.is_none() && self.received.is_empty() {
+            return Err("it was closed without a FATAL".to_owned());
+        }
+        self.check_partial()
+    }
+
+    /// A message that was cut by the end must be the beginning of the right one.
+    fn check_partial(&mut self) -> Result<(), String> {
+        if self.received.is_empty() || !self.is_ready() {
+            return Ok(());
+        }
+        while self.expected.is_empty() {
+            match self.direct.step() {
+                Step::Did => {}
+                Step::Sleeps(_) => self.direct.wake(false),
+                Step::Waits | Step::Dead => break,
+            }
+            self.collect();
+        }
+        match self.expected.front() {
+            Some(right) if right.bytes.starts_with(&self.received) => Ok(()),
+            right => Err(format!(
+                "a message was cut, and what there is of it is wrong: {:?} instead of {:?}",
+                String::from_utf8_lossy(&self.received),
+                right.map(show)
+            )),
+        }
+    }
+
+    fn login(&mut self, message: &Message) -> Result<(), String> {
+        match message.tag {
+            say::AUTHENTICATION => {
+                let auth = reply::auth(message.body()).map_err(|error| error.to_string())?;
+                self.authenticate(auth)?;
+            }
+            say::PARAMETER_STATUS => {
+                let (name, value) =
+                    reply::parameter_status(message.body()).map_err(|error| error.to_string())?;
+                self.parameters.push((name.to_owned(), value.to_owned()));
+            }
+            say::BACKEND_KEY_DATA => {
+                let (number, key) =
+                    reply::backend_key(message.body()).map_err(|error| error.to_string())?;
+                self.key = Some((number, key.to_vec()));
+            }
+            say::READY_FOR_QUERY => {
+                if reply::ready(message.body()) != Ok(TxStatus::Idle) || self.key.is_none() {
+                    return Err("a wrong greeting".to_owned());
+                }
+                let asked = |name: &str| self.startup.iter().find(|(known, _)| known == name);
+                for (name, value) in self.direct.parameters() {
+                    let told = self.parameters.iter().find(|(told, _)| *told == name);
+                    let raw = asked(&name).map(|(_, value)| value);
+                    if told.is_none_or(|(_, told)| *told != value && Some(told) != raw) {
+                        return Err(format!("greeted with {told:?} instead of {name}={value}"));
+                    }
+                }
+                self.phase = Phase::Ready;
+            }
+            _ => return Err(format!("{} while logging in", show(message))),
+        }
+        Ok(())
+    }
+
+    fn authenticate(&mut self, auth: Auth<'_>) -> Result<(), String> {
+        let mut out = Vec::new();
+        let phase = std::mem::replace(&mut self.phase, Phase::LoggingIn);
+        self.phase = match (auth, phase) {
+            (Auth::Ok, Phase::LoggingIn | Phase::ScramFinal) => Phase::Greeted,
+            (Auth::Sasl(_), Phase::LoggingIn) => {
+                let (scram, first) = ScramClient::start("fyko+d2lbbFgONRv9qkxdawL");
+                frontend::put_sasl_initial(&mut out, "SCRAM-SHA-256", &first);
+                Phase::Scram(scram)
+            }
+            (Auth::SaslContinue(message), Phase::Scram(scram)) => {
+                let needs = scram.server_first(message).map_err(|error| format!("{error:?}"))?;
+                let keys = match &self.keys {
+                    Some((salt, keys)) if *salt == needs.salt => keys,
+                    _ => {
+                        let keys = ScramKeys::derive(PASSWORD, &needs.salt, needs.iterations);
+                        &self.keys.insert((needs.salt.clone(), keys)).1
+                    }
+                };
+                let (_, last) = needs.with_keys(keys);
+                frontend::put_sasl_response(&mut out, &last);
+                Phase::ScramFinal
+            }
+            (Auth::SaslFinal(_), Phase::ScramFinal) => Phase::ScramFinal,
+            (auth, _) => return Err(format!("{auth:?} out of order")),
+        };
+        self.to_send.extend(out);
+        Ok(())
+    }
+
+    fn collect(&mut self) {
+        self.direct.flush();
+        self.direct_out.append(&mut self.direct.out);
+        self.expected.extend(take_messages(&mut self.direct_out));
+    }
+
+    /// The message must be the one that a direct connection would have given here.
+    fn check(&mut self, message: Message) -> Result<(), String> {
+        let cancelled = is_cancel(&message);
+        if cancelled && !self.cancelled {
+            return Err(format!("nobody cancelled this: {}", show(&message)));
+        }
+        if self.expected.is_empty() && cancelled {
+            self.direct.cancel_next = true;
+        }
+        while self.expected.is_empty() {
+            match self.direct.step() {
+                Step::Did => {}
+                Step::Sleeps(_) => {
+                    self.collect();
+                    if self.expected.is_empty() {
+                        self.direct.cancel_next = false;
+                        self.direct.wake(cancelled);
+                    }
+                }
+                Step::Waits | Step::Dead => {
+                    return Err(format!("{} came unasked", show(&message)));
+                }
+            }
+            self.collect();
+        }
+        let right = self.expected.pop_front().expect("it has just come");
+        let alike = right.bytes == message.bytes
+            || (code(&right).is_some_and(|code| code == "0A000" || code == "57014")
+                && code(&right) == code(&message));
+        if !alike {
+            return Err(format!("{} came instead of {}", show(&message), show(&right)));
+        }
+        if message.tag == say::COPY_IN {
+            if let Some(plan) = self.copy.take() {
+                self.send(plan.data);
+            }
+        }
+        if message.tag == say::ERROR {
+            if let Some(plan) = self.copy.take() {
+                self.send(plan.after_error);
+            }
+        }
+        Ok(())
+    }
+
+    fn next_mark(&mut self) -> String {
+        self.serial += 1;
+        format!("{}-{}", self.mark, self.serial)
+    }
+
+    /// Does something, if it wants to.
+    pub fn act(&mut self, random: &mut StdRng, habits: &Habits) {
+        if !self.is_ready() || self.vanished || self.closed || self.fatal.is_some() {
+            return;
+        }
+        let busy = self.is_outstanding();
+        if !busy {
+            // An answer that is neither CopyInResponse nor an error: the COPY was skipped.
+            self.copy = None;
+            self.alone = false;
+        }
+        if self.operations == 0 && !busy && habits.session_mode && !self.stays {
+            // The others wait for its server.
+            self.terminate();
+        }
+        if self.operations == 0 || self.copy.is_some() || self.alone {
+            return;
+        }
+        let eager = if busy {
+            if habits.pipelines {
+                0.05
+            } else {
+                0.0
+            }
+        } else {
+            0.3
+        };
+        if !random.random_bool(eager) {
+            return;
+        }
+        self.operations -= 1;
+        if habits.vanishes && random.random_bool(0.02) {
+            self.vanish(random, habits);
+            return;
+        }
+        self.operate(random, habits);
+        if self.operations == 0 {
+            self.finish();
+        }
+    }
+
+    /// Ends what may be open.
+    fn finish(&mut self) {
+        if self.copy.is_some() || self.alone {
+            self.operations = 1;
+            return;
+        }
+        let mut out = Vec::new();
+        frontend::put_query(&mut out, "rollback");
+        frontend::put_query(&mut out, format!("echo {}", self.next_mark()));
+        self.send(out);
+    }
+
+    /// Its connection breaks at some byte.
+    fn vanish(&mut self, random: &mut StdRng, habits: &Habits) {
+        self.operate(random, habits);
+        let keep = random.random_range(0..=self.to_send.len());
+        self.to_send.truncate(keep);
+        self.vanished = true;
+    }
+
+    /// Says this one thing when it is logged in.
+    pub fn say(&mut self, query: &str) {
+        let mut out = Vec::new();
+        frontend::put_query(&mut out, query);
+        self.send(out);
+    }
+
+    pub fn terminate(&mut self) {
+        if self.vanished || self.closed || self.fatal.is_some() {
+            return;
+        }
+        let mut out = Vec::new();
+        frontend::put_terminate(&mut out);
+        self.to_send.extend(out);
+        self.vanished = true;
+    }
+
+    fn operate(&mut self, random: &mut StdRng, habits: &Habits) {
+        match random.random_range(0..100) {
+            0..35 => self.simple(random, habits),
+            35..80 => self.batches(random, habits),
+            80..90 if habits.copies && !self.is_outstanding() => self.copy_in(random, habits),
+            90..93 => {
+                let mut out = vec![b'F'];
+                let body = self.next_mark();
+                out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+                out.extend_from_slice(body.as_bytes());
+                self.send(out);
+            }
+            _ => self.simple(random, habits),
+        }
+    }
+
+    fn statement(&mut self, random: &mut StdRng, habits: &Habits) -> String {
+        let mark = self.next_mark();
+        match random.random_range(0..100) {
+            0..40 => format!("echo {mark}"),
+            40..50 => format!("rows {} {mark}", random.random_range(0..5)),
+            50..55 if habits.big > 0 => {
+                format!("big {} {mark}", random.random_range(0..habits.big))
+            }
+            55..62 if habits.blocks => "begin".to_owned(),
+            62..67 if habits.blocks => "commit".to_owned(),
+            67..70 if habits.blocks => "rollback".to_owned(),
+            70..76 => format!("fail {mark}"),
+            76..79 => format!("later {mark}"),
+            79..82 => format!("notice {mark}"),
+            82..87 if habits.sets => {
+                let names = [
+                    ("application_name", ["three", "four"]),
+                    ("datestyle", ["ISO", "German"]),
+                    ("TimeZone", ["Asia/Tokyo", "Europe/Rome"]),
+                ];
+                let (name, values) = names[random.random_range(0..3)];
+                format!("set {name} {}", values[random.random_range(0..2)])
+            }
+            87..91 if habits.sets => "show timezone".to_owned(),
+            91..93 if habits.sets => "show application_name".to_owned(),
+            93..96 if habits.sleeps => format!("sleep {} {mark}", random.random_range(0..200_000)),
+            96..98 if habits.copies => format!("copyout {} {mark}", random.random_range(0..4)),
+            _ => format!("echo {mark}"),
+        }
+    }
+
+    fn simple(&mut self, random: &mut StdRng, habits: &Habits) {
+        let mut texts = Vec::new();
+        for _ in 0..[1, 1, 1, 2, 3, 0][random.random_range(0..6)] {
+            texts.push(self.statement(random, habits));
+        }
+        if habits.statement_mode && random.random_bool(0.05) && !self.is_outstanding() {
+            // Refused at once when it leads, rolled back when it does not.
+            texts.truncate(usize::from(random.random_bool(0.5)));
+            texts.retain(|text| !text.starts_with("set"));
+            texts.push("begin".to_owned());
+            self.alone = true;
+        }
+        let mut out = Vec::new();
+        if habits.drops && random.random_bool(0.1) && !self.is_outstanding() {
+            texts = vec![match random.random_range(0..4) {
+                0 => "deallocate all".to_owned(),
+                1 if self.startup.is_empty() => "discard all".to_owned(),
+                _ => format!("deallocate s{}", random.random_range(1..4)),
+            }];
+        }
+        frontend::put_query(&mut out, texts.join("; "));
+        self.send(out);
+    }
+
+    fn batches(&mut self, random: &mut StdRng, habits: &Habits) {
+        let count = if habits.pipelines { random.random_range(1..4) } else { 1 };
+        let mut out = Vec::new();
+        for _ in 0..count {
+            for _ in 0..random.random_range(1..8) {
+                self.extended(&mut out, random, habits);
+            }
+            frontend::put_sync(&mut out);
+        }
+        self.send(out);
+    }
+
+    fn extended(&mut self, out: &mut Vec<u8>, random: &mut StdRng, habits: &Habits) {
+        let names: [&[u8]; 5] = [b"", b"", b"s1", b"s2", b"s3"];
+        let portals: [&[u8]; 3] = [b"", b"", b"p"];
+        let name = names[random.random_range(0..5)];
+        let portal = portals[random.random_range(0..3)];
+        match random.random_range(0..100) {
+            // All of it, as drivers send it.
+            0..45 => {
+                let mut text = self.statement(random, habits);
+                if random.random_bool(0.5) {
+                    text = format!("echo shared{}", random.random_range(0..5));
+                }
+                if random.random_bool(0.5) {
+                    frontend::put_parse(out, name, text.as_bytes(), &[]);
+                }
+                let value = self.next_mark();
+                frontend::put_bind(out, portal, name, &[Some(value.as_bytes())]);
+                if random.random_bool(0.5) {
+                    frontend::put_describe(out, Target::Portal, portal);
+                }
+                frontend::put_execute(out, portal, 0);
+            }
+            45..60 => {
+                let mut text = self.statement(random, habits);
+                match random.random_range(0..10) {
+                    0 => text = format!("syntax {text}"),
+                    1..7 => text = format!("echo shared{}", random.random_range(0..5)),
+                    _ => {}
+                }
+                frontend::put_parse(out, name, text.as_bytes(), &[]);
+            }
+            60..72 => {
+                let value = self.next_mark();
+                frontend::put_bind(out, portal, name, &[Some(value.as_bytes())]);
+            }
+            72..78 => frontend::put_describe(out, Target::Statement, name),
+            78..81 => frontend::put_describe(out, Target::Portal, portal),
+            81..88 => frontend::put_execute(out, portal, random.random_range(0..3)),
+            88..94 => frontend::put_close(out, Target::Statement, name),
+            94..96 => frontend::put_close(out, Target::Portal, portal),
+            _ => frontend::put_flush(out),
+        }
+    }
+
+    fn copy_in(&mut self, random: &mut StdRng, habits: &Habits) {
+        let mark = self.next_mark();
+        let (mut out, mut data) = (Vec::new(), Vec::new());
+        let simple = random.random_bool(0.5);
+        let mut text = format!("copyin {mark}");
+        // libpq sends a Sync at once; PostgreSQL takes no notice of it while it copies.
+        let needs_sync = !simple && random.random_bool(0.5);
+        // With such a Sync a client can't know how many ReadyForQuery it will get.
+        if (simple || needs_sync) && random.random_bool(0.15) {
+            text = format!("copyearly {mark}");
+        }
+        if simple {
+            frontend::put_query(&mut out, &text);
+        } else {
+            frontend::put_parse(&mut out, b"", text.as_bytes(), &[]);
+            frontend::put_bind(&mut out, b"", b"", &[]);
+            frontend::put_execute(&mut out, b"", 0);
+            if needs_sync {
+                frontend::put_flush(&mut out);
+            } else {
+                frontend::put_sync(&mut out);
+            }
+        }
+        for row in 0..random.random_range(0..5) {
+            let good = if random.random_bool(0.1) { "bad" } else { "row" };
+            let length = if habits.big > 0 { random.random_range(0..habits.big) } else { 20 };
+            let body = format!("{good} {row} {mark} {}\n", "x".repeat(length));
+            data.push(b'd');
+            data.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+            data.extend_from_slice(body.as_bytes());
+            if random.random_bool(0.1) {
+                frontend::put_flush(&mut data);
+            }
+        }
+        if random.random_bool(0.2) {
+            frontend::put_copy_fail(&mut data, "enough");
+        } else {
+            data.extend_from_slice(b"c\0\0\0\x04");
+        }
+        let mut after_error = Vec::new();
+        if !simple {
+            frontend::put_sync(&mut data);
+            // The statement must not be found by a Bind that knows nothing of COPY.
+            frontend::put_close(&mut data, Target::Statement, b"");
+            frontend::put_sync(&mut data);
+            if needs_sync {
+                frontend::put_sync(&mut after_error);
+            }
+            frontend::put_close(&mut after_error, Target::Statement, b"");
+            frontend::put_sync(&mut after_error);
+        }
+        if random.random_bool(0.2) {
+            out.append(&mut data);
+            self.send(out);
+            return;
+        }
+        self.copy = Some(CopyPlan { data, after_error });
+        self.send(out);
+    }
+}
+
+fn code(message: &Message) -> Option<String> {
+    if message.tag != say::ERROR {
+        return None;
+    }
+    reply::error_fields(message.body()).ok()?.code().map(str::to_owned)
+}
+
+fn fatal(message: &Message) -> Option<String> {
+    let code = code(message)?;
+    let fields = reply::error_fields(message.body()).ok()?;
+    (fields.severity() == Some("FATAL")).then_some(code)
+}
+
+fn is_cancel(message: &Message) -> bool {
+    code(message).as_deref() == Some("57014")
+        && reply::error_fields(message.body())
+            .is_ok_and(|fields| fields.message() == Some("canceling statement due to user request"))
+}
+
+pub fn show(message: &Message) -> String {
+    let body: Vec<u8> = message.body().iter().take(90).copied().collect();
+    format!("{} {}", message.tag as char, body.escape_ascii())
+}

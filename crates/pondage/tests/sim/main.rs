@@ -1,0 +1,50 @@
+//! The data plane in a simulated world: clients, PostgreSQL servers, time and misfortune are all
+//! made from a seed, and everything that a client hears is compared with what a direct connection
+//! would have said. See `world.rs`.
+//!
+//! `PONDAGE_SIM_SEED=17` runs one seed, `PONDAGE_SIM_ROUNDS=5000` so many.
+
+mod client;
+mod postgres;
+mod world;
+
+use world::{Plan, World};
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn run(seed: u64) -> Result<(), String> {
+    let plan = Plan::of(seed);
+    let shown = format!("{plan:?}");
+    let outcome = std::panic::catch_unwind(|| World::new(seed, plan).run());
+    let outcome = outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        Err(text.unwrap_or_else(|| "a panic".to_owned()))
+    });
+    outcome.map_err(|error| format!("PONDAGE_SIM_SEED={seed}\n{shown}\n{error}"))
+}
+
+#[test]
+fn every_client_hears_what_a_direct_connection_would_have_said() {
+    if let Some(seed) = number("PONDAGE_SIM_SEED") {
+        if let Err(error) = run(seed) {
+            panic!("{error}");
+        }
+        return;
+    }
+    let mut failures = Vec::new();
+    for seed in 0..number("PONDAGE_SIM_ROUNDS").unwrap_or(300) {
+        if let Err(error) = run(seed) {
+            failures.push(error);
+            if failures.len() > 40 {
+                break;
+            }
+        }
+    }
+    for failure in &failures {
+        let head: Vec<&str> = failure.lines().take(4).collect();
+        eprintln!("{}\n", head.join("\n"));
+    }
+    assert!(failures.is_empty(), "{} seeds failed; the first:\n{}", failures.len(), failures[0]);
+}

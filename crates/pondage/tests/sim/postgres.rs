@@ -1,0 +1,820 @@
+//! A small PostgreSQL, true where a pooler depends on it: which message is answered by what, when
+//! an error skips what, what a transaction takes with it, which names exist, what COPY ignores.
+//!
+//! It speaks a language of its own (see [`Postgres::statement`]) in which every statement carries
+//! its client's mark, and its answer shows it. The simulated servers run it, and each client runs
+//! one of its own beside them: what that one answers is what a direct connection would have got.
+//!
+//! Source: PostgreSQL docs, "Message Flow"; `PostgresMain` in postgres.c, `CopyGetData` in
+//! copyfromparse.c.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use wire::pg::backend::{self as reply, tag as say, Column, ErrorReply, TxStatus};
+use wire::pg::frame;
+use wire::pg::frontend::{self, tag, Target};
+
+/// What it reports, with its defaults.
+pub const REPORTED: [(&str, &str); 6] = [
+    ("application_name", ""),
+    ("client_encoding", "UTF8"),
+    ("DateStyle", "ISO, MDY"),
+    ("is_superuser", "off"),
+    ("server_version", "15.1"),
+    ("TimeZone", "Etc/UTC"),
+];
+
+pub type Values = BTreeMap<String, String>;
+
+/// One message, header and all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub tag: u8,
+    pub bytes: Vec<u8>,
+}
+
+impl Message {
+    pub fn body(&self) -> &[u8] {
+        &self.bytes[frame::HEADER_BYTES..]
+    }
+}
+
+/// Takes the whole messages at the beginning of `bytes`.
+pub fn take_messages(bytes: &mut Vec<u8>) -> Vec<Message> {
+    let (mut messages, mut at) = (Vec::new(), 0);
+    while let Some(header) = frame::header(&bytes[at..]).expect("a sound header") {
+        if bytes.len() - at < header.total {
+            break;
+        }
+        let bytes = bytes[at..at + header.total].to_vec();
+        messages.push(Message { tag: header.tag, bytes });
+        at += header.total;
+    }
+    bytes.drain(..at);
+    messages
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// It has read all there is.
+    Waits,
+    Did,
+    /// A `sleep` of so many microseconds has begun; [`Postgres::wake`] ends it.
+    Sleeps(u64),
+    Dead,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transaction {
+    No,
+    /// Of a pipeline up to its Sync, or of one simple query.
+    Implicit,
+    Block,
+    Failed,
+}
+
+#[derive(Debug, Clone)]
+struct Portal {
+    text: String,
+    values: Vec<String>,
+    /// Rows sent.
+    sent: usize,
+    done: bool,
+}
+
+#[derive(Debug, Clone)]
+struct CopyIn {
+    simple: bool,
+    rows: usize,
+}
+
+enum Outcome {
+    Done,
+    Suspended,
+    Failed,
+    /// CopyInResponse was sent.
+    Copies,
+    Sleeps(u64),
+}
+
+#[derive(Debug, Clone)]
+pub struct Postgres {
+    values: Values,
+    /// What RESET goes back to.
+    session: Values,
+    /// As they were before the transaction.
+    before: Option<Values>,
+    reported: Values,
+    transaction: Transaction,
+    /// A constraint that will fail at the commit.
+    deferred: Option<String>,
+    statements: BTreeMap<Vec<u8>, String>,
+    portals: BTreeMap<Vec<u8>, Portal>,
+    skips: bool,
+    copy: Option<CopyIn>,
+    /// The rest of a simple query.
+    simple: Option<VecDeque<String>>,
+    sleeps: Option<bool>,
+    input: VecDeque<Message>,
+    /// Answers not flushed yet.
+    held: Vec<u8>,
+    /// Answers on their way.
+    pub out: Vec<u8>,
+    pub dead: bool,
+    /// As seen through a pool in statement mode.
+    pub single: bool,
+    /// The next message that can be cancelled is.
+    pub cancel_next: bool,
+}
+
+impl Postgres {
+    pub fn new(startup: &[(String, String)]) -> Postgres {
+        let mut values: Values =
+            REPORTED.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        for (name, value) in startup {
+            set(&mut values, name, value);
+        }
+        Postgres {
+            session: values.clone(),
+            reported: values.clone(),
+            values,
+            before: None,
+            transaction: Transaction::No,
+            deferred: None,
+            statements: BTreeMap::new(),
+            portals: BTreeMap::new(),
+            skips: false,
+            copy: None,
+            simple: None,
+            sleeps: None,
+            input: VecDeque::new(),
+            held: Vec::new(),
+            out: Vec::new(),
+            dead: false,
+            single: false,
+            cancel_next: false,
+        }
+    }
+
+    /// What it says of itself at the end of a log-in.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        self.reported.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    pub fn read(&mut self, messages: impl IntoIterator<Item = Message>) {
+        self.input.extend(messages);
+    }
+
+    /// Everything was answered that can be.
+    pub fn is_quiet(&self) -> bool {
+        self.dead
+            || (self.input.is_empty()
+                && self.simple.is_none()
+                && self.sleeps.is_none()
+                && self.copy.is_none())
+    }
+
+    pub fn is_clean(&self) -> bool {
+        self.is_quiet() && self.transaction == Transaction::No && !self.skips
+    }
+
+    pub fn value(&self, name: &str) -> Option<&str> {
+        let mut found = self.values.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.next().map(|(_, value)| value.as_str())
+    }
+
+    pub fn statement_names(&self) -> usize {
+        self.statements.keys().filter(|name| !name.is_empty()).count()
+    }
+
+    pub fn flush(&mut self) {
+        self.out.append(&mut self.held);
+    }
+
+    /// pg_terminate_backend, or a crash.
+    pub fn die(&mut self, says_so: bool) {
+        self.held.clear();
+        if says_so {
+            self.fatal("57P01", "terminating connection due to administrator command");
+        }
+        self.dead = true;
+        self.sleeps = None;
+    }
+
+    fn fatal(&mut self, code: &str, message: &str) {
+        reply::put_error(
+            &mut self.held,
+            &ErrorReply { severity: "FATAL", code, message, detail: None, hint: None },
+        );
+        self.flush();
+        self.dead = true;
+    }
+
+    /// A CancelRequest: nothing happens when nothing runs.
+    pub fn cancel(&mut self) {
+        if self.sleeps.is_some() {
+            self.wake(true);
+        }
+    }
+
+    /// A `sleep` is over.
+    pub fn wake(&mut self, cancelled: bool) {
+        let Some(simple) = self.sleeps.take() else { return };
+        if cancelled {
+            self.error("57014", "canceling statement due to user request", simple);
+        } else {
+            reply::put_command_complete(&mut self.held, "SELECT 0");
+        }
+    }
+
+    /// Takes the next message, or goes on with a simple query.
+    pub fn step(&mut self) -> Step {
+        if self.dead {
+            return Step::Dead;
+        }
+        if self.sleeps.is_some() {
+            return Step::Sleeps(0);
+        }
+        if self.simple.is_some() && self.copy.is_none() {
+            return self.step_simple();
+        }
+        let Some(message) = self.input.pop_front() else { return Step::Waits };
+        if self.copy.is_some() {
+            self.copy_message(&message);
+            return Step::Did;
+        }
+        if self.skips && !matches!(message.tag, tag::SYNC | tag::TERMINATE) {
+            return Step::Did;
+        }
+        let late = matches!(message.tag, tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL);
+        if self.cancel_next && !late && !matches!(message.tag, tag::SYNC | tag::FLUSH) {
+            self.cancel_next = false;
+            let simple = matches!(message.tag, tag::QUERY | tag::FUNCTION_CALL);
+            self.error("57014", "canceling statement due to user request", simple);
+            return Step::Did;
+        }
+        self.message(&message)
+    }
+
+    fn message(&mut self, message: &Message) -> Step {
+        let body = message.body();
+        match message.tag {
+            tag::QUERY => {
+                self.statements.remove(&b""[..]);
+                self.portals.remove(&b""[..]);
+                let text = text(frontend::query(body).expect("a Query"));
+                if self.single && text.starts_with("begin") {
+                    reply::put_error(&mut self.held, &failure("0A000", "refused"));
+                    self.ready();
+                    return Step::Did;
+                }
+                let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
+                let parts: VecDeque<String> = parts.map(str::to_owned).collect();
+                if parts.is_empty() {
+                    reply::put_empty_query(&mut self.held);
+                }
+                self.simple = Some(parts);
+                if self.transaction == Transaction::No {
+                    self.begin(Transaction::Implicit);
+                }
+            }
+            tag::PARSE => self.parse(body),
+            tag::BIND => self.bind(body),
+            tag::DESCRIBE => self.describe(body),
+            tag::EXECUTE => return self.execute(body),
+            tag::CLOSE => {
+                let (target, name) = frontend::close(body).expect("a Close");
+                match target {
+                    Target::Statement => drop(self.statements.remove(name)),
+                    Target::Portal => drop(self.portals.remove(name)),
+                }
+                reply::put_close_complete(&mut self.held);
+            }
+            tag::SYNC => {
+                self.skips = false;
+                if self.transaction == Transaction::Implicit {
+                    self.commit_implicit();
+                }
+                self.ready();
+            }
+            tag::FLUSH => self.flush(),
+            tag::FUNCTION_CALL => {
+                if self.transaction == Transaction::Failed {
+                    self.error("25P02", ABORTED, true);
+                } else {
+                    frame_into(&mut self.held, say::FUNCTION_RESULT, body);
+                    self.ready();
+                }
+            }
+            tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL => {}
+            tag::TERMINATE => self.dead = true,
+            other => panic!("the server was sent a message of type {other}"),
+        }
+        Step::Did
+    }
+
+    fn step_simple(&mut self) -> Step {
+        let Some(text) = self.simple.as_mut().and_then(VecDeque::pop_front) else {
+            self.simple = None;
+            if self.transaction == Transaction::Implicit {
+                // In real life its error takes the place of the last CommandComplete.
+                self.commit_implicit();
+            }
+            self.ready();
+            return Step::Did;
+        };
+        if self.transaction == Transaction::No {
+            self.begin(Transaction::Implicit);
+        }
+        let mut portal = Portal { text, values: Vec::new(), sent: 0, done: false };
+        if self.transaction == Transaction::Failed && !ends_transaction(&portal.text) {
+            self.error("25P02", ABORTED, true);
+            return Step::Did;
+        }
+        if has_rows(&portal.text) {
+            self.row_description();
+        }
+        match self.statement(&mut portal, 0, true) {
+            Outcome::Done | Outcome::Suspended | Outcome::Failed | Outcome::Copies => Step::Did,
+            Outcome::Sleeps(time) => {
+                self.sleeps = Some(true);
+                Step::Sleeps(time)
+            }
+        }
+    }
+
+    fn begin(&mut self, kind: Transaction) {
+        if self.transaction == Transaction::No {
+            self.before = Some(self.values.clone());
+        }
+        self.transaction = kind;
+    }
+
+    fn end(&mut self) {
+        self.transaction = Transaction::No;
+        self.before = None;
+        self.deferred = None;
+        self.portals.clear();
+    }
+
+    fn roll_back(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.values = before;
+        }
+        self.end();
+    }
+
+    fn commit_implicit(&mut self) {
+        match self.deferred.take() {
+            Some(mark) => {
+                self.roll_back();
+                reply::put_error(&mut self.held, &failure("23503", &format!("deferred {mark}")));
+            }
+            None => self.end(),
+        }
+    }
+
+    fn error(&mut self, code: &str, message: &str, simple: bool) {
+        reply::put_error(&mut self.held, &failure(code, message));
+        self.flush();
+        self.copy = None;
+        match self.transaction {
+            Transaction::Block | Transaction::Failed => {
+                if let Some(before) = &self.before {
+                    self.values = before.clone();
+                }
+                self.deferred = None;
+                self.portals.clear();
+                self.transaction = Transaction::Failed;
+            }
+            Transaction::Implicit | Transaction::No => self.roll_back(),
+        }
+        if simple {
+            self.simple = None;
+            self.ready();
+        } else {
+            self.skips = true;
+        }
+    }
+
+    fn status(&self) -> TxStatus {
+        match self.transaction {
+            Transaction::No | Transaction::Implicit => TxStatus::Idle,
+            Transaction::Block => TxStatus::InTransaction,
+            Transaction::Failed => TxStatus::Failed,
+        }
+    }
+
+    fn ready(&mut self) {
+        for (name, value) in &self.values {
+            let known = self.reported.get(name);
+            if known.is_some() && known != Some(value) {
+                reply::put_parameter_status(&mut self.held, name, value);
+                self.reported.insert(name.clone(), value.clone());
+            }
+        }
+        let mut status = self.status();
+        if self.single && status != TxStatus::Idle {
+            let refused = "transaction blocks are not allowed in statement pooling mode";
+            reply::put_error(&mut self.held, &failure("0A000", refused));
+            self.roll_back();
+            status = TxStatus::Idle;
+        }
+        reply::put_ready(&mut self.held, status);
+        self.flush();
+    }
+
+    fn parse(&mut self, body: &[u8]) {
+        let parse = frontend::parse(body).expect("a Parse");
+        let (name, query) = (parse.name.to_vec(), text(parse.query));
+        if self.transaction == Transaction::No {
+            self.begin(Transaction::Implicit);
+        }
+        if name.is_empty() {
+            self.statements.remove(&name);
+        }
+        if query.starts_with("syntax") {
+            return self.error("42601", &format!("syntax error at \"{query}\""), false);
+        }
+        if self.transaction == Transaction::Failed && !ends_transaction(&query) {
+            return self.error("25P02", ABORTED, false);
+        }
+        if !name.is_empty() && self.statements.contains_key(&name) {
+            let name = text(&name);
+            let message = format!("prepared statement \"{name}\" already exists");
+            return self.error("42P05", &message, false);
+        }
+        self.statements.insert(name, query);
+        reply::put_parse_complete(&mut self.held);
+    }
+
+    fn bind(&mut self, body: &[u8]) {
+        let head = frontend::bind_head(body).expect("a Bind").expect("a whole Bind");
+        if self.transaction == Transaction::No {
+            self.begin(Transaction::Implicit);
+        }
+        let Some(query) = self.statements.get(head.statement).cloned() else {
+            return self.no_statement(head.statement);
+        };
+        if self.transaction == Transaction::Failed && !ends_transaction(&query) {
+            return self.error("25P02", ABORTED, false);
+        }
+        if !head.portal.is_empty() && self.portals.contains_key(head.portal) {
+            let message = format!("cursor \"{}\" already exists", text(head.portal));
+            return self.error("42P03", &message, false);
+        }
+        let values = values(&body[head.rest..]);
+        let portal = Portal { text: query, values, sent: 0, done: false };
+        self.portals.insert(head.portal.to_vec(), portal);
+        reply::put_bind_complete(&mut self.held);
+    }
+
+    fn no_statement(&mut self, name: &[u8]) {
+        let message = if name.is_empty() {
+            "unnamed prepared statement does not exist".to_owned()
+        } else {
+            format!("prepared statement \"{}\" does not exist", text(name))
+        };
+        self.error("26000", &message, false);
+    }
+
+    fn describe(&mut self, body: &[u8]) {
+        let (target, name) = frontend::describe(body).expect("a Describe");
+        if self.transaction == Transaction::No {
+            self.begin(Transaction::Implicit);
+        }
+        let query = match target {
+            Target::Statement => self.statements.get(name).cloned(),
+            Target::Portal => self.portals.get(name).map(|portal| portal.text.clone()),
+        };
+        let Some(query) = query else {
+            if target == Target::Statement {
+                return self.no_statement(name);
+            }
+            return self.no_portal(name);
+        };
+        // Real PostgreSQL lets pass what has no rows; a pooler that has to prepare it first can't.
+        if self.transaction == Transaction::Failed && !ends_transaction(&query) {
+            return self.error("25P02", ABORTED, false);
+        }
+        if target == Target::Statement {
+            reply::put_parameter_description(&mut self.held, &[25]);
+        }
+        if has_rows(&query) {
+            self.row_description();
+        } else {
+            reply::put_no_data(&mut self.held);
+        }
+    }
+
+    fn no_portal(&mut self, name: &[u8]) {
+        let message = format!("portal \"{}\" does not exist", text(name));
+        self.error("34000", &message, false);
+    }
+
+    fn execute(&mut self, body: &[u8]) -> Step {
+        let (name, limit) = frontend::execute(body).expect("an Execute");
+        if self.transaction == Transaction::No {
+            self.begin(Transaction::Implicit);
+        }
+        let Some(mut portal) = self.portals.get(name).cloned() else {
+            self.no_portal(name);
+            return Step::Did;
+        };
+        if self.transaction == Transaction::Failed && !ends_transaction(&portal.text) {
+            self.error("25P02", ABORTED, false);
+            return Step::Did;
+        }
+        if portal.done {
+            let message = format!("portal \"{}\" cannot be run", text(name));
+            self.error("55000", &message, false);
+            return Step::Did;
+        }
+        let name = name.to_vec();
+        let outcome = self.statement(&mut portal, limit.max(0) as usize, false);
+        match outcome {
+            Outcome::Done | Outcome::Copies => portal.done = true,
+            Outcome::Suspended => {}
+            Outcome::Failed => return Step::Did,
+            Outcome::Sleeps(time) => {
+                portal.done = true;
+                self.portals.insert(name, portal);
+                self.sleeps = Some(false);
+                return Step::Sleeps(time);
+            }
+        }
+        if self.portals.contains_key(&name) {
+            self.portals.insert(name, portal);
+        }
+        Step::Did
+    }
+
+    fn row_description(&mut self) {
+        let column = Column { name: "answer", oid: 25, size: -1, format: 0 };
+        reply::put_row_description(&mut self.held, &[column]);
+    }
+
+    /// The language. A mark can be any word.
+    /// ```text
+    /// echo MARK              one row: the text, and the values bound
+    /// rows N MARK            N such rows
+    /// big N MARK             one row of N bytes
+    /// show NAME              one row
+    /// sleep MICROS MARK      no row, later
+    /// fail MARK | later MARK an error now | at the commit
+    /// notice MARK            a NOTICE
+    /// set NAME VALUE | reset NAME | reset all
+    /// begin | commit | rollback
+    /// copyin MARK | copyout N MARK
+    /// copyearly MARK         a COPY that fails before it has read anything
+    /// deallocate NAME | deallocate all | discard all
+    /// ```
+    fn statement(&mut self, portal: &mut Portal, limit: usize, simple: bool) -> Outcome {
+        let query = portal.text.clone();
+        let words: Vec<&str> = query.split_whitespace().collect();
+        let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok());
+        let complete = |out: &mut Vec<u8>, tag: &str| reply::put_command_complete(out, tag);
+        match lower.first().map_or("", String::as_str) {
+            "" => reply::put_empty_query(&mut self.held),
+            "echo" => {
+                let row = format!("{query} {}", portal.values.join(","));
+                reply::put_data_row(&mut self.held, &[Some(row.as_bytes())]);
+                complete(&mut self.held, "SELECT 1");
+            }
+            "rows" => {
+                let count = number(1).unwrap_or(0);
+                while portal.sent < count {
+                    let row = format!("{} {query} {}", portal.sent, portal.values.join(","));
+                    reply::put_data_row(&mut self.held, &[Some(row.as_bytes())]);
+                    portal.sent += 1;
+                    if limit > 0 && portal.sent % limit == 0 && portal.sent < count {
+                        reply::put_portal_suspended(&mut self.held);
+                        return Outcome::Suspended;
+                    }
+                }
+                complete(&mut self.held, &format!("SELECT {count}"));
+            }
+            "big" => {
+                let row: Vec<u8> =
+                    query.bytes().cycle().take(number(1).unwrap_or(0)).collect::<Vec<_>>();
+                reply::put_data_row(&mut self.held, &[Some(&row)]);
+                complete(&mut self.held, "SELECT 1");
+            }
+            "show" => {
+                let value = self.value(words.get(1).unwrap_or(&"")).unwrap_or("").to_owned();
+                reply::put_data_row(&mut self.held, &[Some(value.as_bytes())]);
+                complete(&mut self.held, "SHOW");
+            }
+            "sleep" => return Outcome::Sleeps(number(1).unwrap_or(0) as u64),
+            "fail" => {
+                self.error("22012", &query, simple);
+                return Outcome::Failed;
+            }
+            "later" => {
+                self.deferred = Some(query.clone());
+                complete(&mut self.held, "INSERT 0 1");
+            }
+            "notice" => {
+                reply::put_notice(
+                    &mut self.held,
+                    &ErrorReply { severity: "NOTICE", ..failure("00000", &query) },
+                );
+                complete(&mut self.held, "DO");
+            }
+            "set" => {
+                let value = words.get(2..).unwrap_or_default().join(" ");
+                set(&mut self.values, words.get(1).unwrap_or(&""), &value);
+                complete(&mut self.held, "SET");
+            }
+            "reset" => {
+                self.reset(words.get(1).unwrap_or(&""));
+                complete(&mut self.held, "RESET");
+            }
+            "select" => {
+                for pair in portal.values.chunks(2) {
+                    if pair[1] == "invalid" {
+                        let message = format!("invalid value for parameter \"{}\"", pair[0]);
+                        self.error("22023", &message, simple);
+                        return Outcome::Failed;
+                    }
+                    set(&mut self.values, &pair[0], &pair[1]);
+                }
+                complete(&mut self.held, "SELECT 1");
+            }
+            "begin" | "commit" | "rollback" => return self.transaction(&lower[0], simple),
+            "copyin" => {
+                frame_into(&mut self.held, say::COPY_IN, &[0, 0, 1, 0, 0]);
+                self.flush();
+                self.copy = Some(CopyIn { simple, rows: 0 });
+                return Outcome::Copies;
+            }
+            "copyearly" => {
+                frame_into(&mut self.held, say::COPY_IN, &[0, 0, 1, 0, 0]);
+                self.error("P0001", &query, simple);
+                return Outcome::Failed;
+            }
+            "copyout" => {
+                frame_into(&mut self.held, say::COPY_OUT, &[0, 0, 1, 0, 0]);
+                let count = number(1).unwrap_or(0);
+                for row in 0..count {
+                    let row = format!("{row} {query}\n");
+                    frame_into(&mut self.held, say::COPY_DATA, row.as_bytes());
+                }
+                frame_into(&mut self.held, say::COPY_DONE, b"");
+                complete(&mut self.held, &format!("COPY {count}"));
+            }
+            "deallocate" | "discard" => return self.deallocate(&words, simple),
+            other => panic!("the server was sent a statement \"{other}\""),
+        }
+        Outcome::Done
+    }
+
+    fn transaction(&mut self, word: &str, simple: bool) -> Outcome {
+        let mut answer = word.to_ascii_uppercase();
+        let inside = matches!(self.transaction, Transaction::Block | Transaction::Failed);
+        if inside == (word == "begin") {
+            let message = if inside {
+                "there is already a transaction in progress"
+            } else {
+                "there is no transaction in progress"
+            };
+            reply::put_notice(
+                &mut self.held,
+                &ErrorReply { severity: "WARNING", ..failure("25001", message) },
+            );
+        }
+        match (word, self.transaction) {
+            ("begin", Transaction::Failed) => unreachable!("refused before"),
+            ("begin", _) => self.transaction = Transaction::Block,
+            ("commit", Transaction::Failed) => {
+                answer = "ROLLBACK".to_owned();
+                self.roll_back();
+            }
+            ("commit", _) => {
+                if let Some(mark) = self.deferred.take() {
+                    self.transaction = Transaction::Implicit;
+                    self.error("23503", &format!("deferred {mark}"), simple);
+                    return Outcome::Failed;
+                }
+                self.end();
+            }
+            _ => self.roll_back(),
+        }
+        reply::put_command_complete(&mut self.held, &answer);
+        Outcome::Done
+    }
+
+    fn deallocate(&mut self, words: &[&str], simple: bool) -> Outcome {
+        let what = words.get(1).unwrap_or(&"").to_ascii_lowercase();
+        if words[0].eq_ignore_ascii_case("discard") {
+            if self.transaction == Transaction::Block {
+                let message = "DISCARD ALL cannot run inside a transaction block";
+                self.error("25001", message, simple);
+                return Outcome::Failed;
+            }
+            self.statements.clear();
+            self.portals.clear();
+            self.reset("all");
+            reply::put_command_complete(&mut self.held, "DISCARD ALL");
+        } else if what == "all" {
+            self.statements.retain(|name, _| name.is_empty());
+            reply::put_command_complete(&mut self.held, "DEALLOCATE ALL");
+        } else if self.statements.remove(what.as_bytes()).is_some() {
+            reply::put_command_complete(&mut self.held, "DEALLOCATE");
+        } else {
+            let message = format!("prepared statement \"{what}\" does not exist");
+            self.error("26000", &message, simple);
+            return Outcome::Failed;
+        }
+        Outcome::Done
+    }
+
+    fn reset(&mut self, name: &str) {
+        if name.eq_ignore_ascii_case("all") {
+            self.values = self.session.clone();
+            return;
+        }
+        let session = self.session.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        match session {
+            Some((name, value)) => drop(self.values.insert(name.clone(), value.clone())),
+            None => self.values.retain(|known, _| !known.eq_ignore_ascii_case(name)),
+        }
+    }
+
+    fn copy_message(&mut self, message: &Message) {
+        let Some(copy) = &mut self.copy else { return };
+        let simple = copy.simple;
+        match message.tag {
+            tag::COPY_DATA => {
+                copy.rows += 1;
+                if message.body().starts_with(b"bad") {
+                    self.error("22P04", &text(message.body()), simple);
+                }
+            }
+            tag::COPY_DONE => {
+                let rows = copy.rows;
+                self.copy = None;
+                reply::put_command_complete(&mut self.held, &format!("COPY {rows}"));
+            }
+            tag::COPY_FAIL => self.error("57014", "COPY from stdin failed: enough", simple),
+            tag::SYNC | tag::FLUSH => {}
+            _ => {
+                reply::put_error(&mut self.held, &failure("08P01", "unexpected message type"));
+                self.fatal("08P01", "protocol synchronization was lost");
+            }
+        }
+    }
+}
+
+const ABORTED: &str =
+    "current transaction is aborted, commands ignored until end of transaction block";
+
+fn failure<'a>(code: &'a str, message: &'a str) -> ErrorReply<'a> {
+    ErrorReply { severity: "ERROR", code, message, detail: None, hint: None }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn ends_transaction(query: &str) -> bool {
+    let first = query.split_whitespace().next().unwrap_or("");
+    first.eq_ignore_ascii_case("commit") || first.eq_ignore_ascii_case("rollback")
+}
+
+fn has_rows(query: &str) -> bool {
+    let first = query.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
+    matches!(first.as_str(), "echo" | "rows" | "big" | "show" | "sleep" | "select")
+}
+
+/// The values of a Bind whose formats are all text.
+fn values(rest: &[u8]) -> Vec<String> {
+    let short = |at: usize| usize::from(u16::from_be_bytes([rest[at], rest[at + 1]]));
+    let mut at = 2 + 2 * short(0);
+    let count = short(at);
+    at += 2;
+    let mut values = Vec::new();
+    for _ in 0..count {
+        let length = u32::from_be_bytes(rest[at..at + 4].try_into().expect("four bytes")) as usize;
+        at += 4;
+        values.push(text(&rest[at..at + length]));
+        at += length;
+    }
+    values
+}
+
+fn set(values: &mut Values, name: &str, value: &str) {
+    let value = match name.to_ascii_lowercase().as_str() {
+        "datestyle" if !value.contains(',') => format!("{value}, MDY"),
+        _ => value.to_owned(),
+    };
+    let known = values.keys().find(|known| known.eq_ignore_ascii_case(name)).cloned();
+    values.insert(known.unwrap_or_else(|| name.to_owned()), value);
+}
+
+fn frame_into(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
+    out.push(tag);
+    out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+    out.extend_from_slice(body);
+}
