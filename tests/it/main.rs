@@ -11,3 +11,4 @@ mod rust_driver;
 mod tidy;
 mod tools;
 mod traps;
+mod weather;

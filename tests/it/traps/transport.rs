@@ -352,21 +352,10 @@ fn trap_21_lengths_that_lie_are_an_error_and_never_a_crash() {
 
 #[test]
 fn trap_21_an_error_without_sqlstate_reaches_the_client_as_an_error() {
-    let port = free_port();
-    let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
-    // A server that lets everybody in and answers everything with an odd error.
-    let server = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("the gateway connects");
-        let mut said = Vec::new();
-        backend::put_auth_ok(&mut said);
-        backend::put_parameter_status(&mut said, "server_version", "15.0");
-        backend::put_backend_key(&mut said, 1, &[0; 4]);
-        backend::put_ready(&mut said, backend::TxStatus::Idle);
-        let mut buffer = [0; 4096];
-        let _ = stream.read(&mut buffer).expect("a start-up packet");
-        stream.write_all(&said).expect("the gateway reads");
+    // It answers everything with an odd error.
+    let (gateway, server) = in_front_of_fake(|mut stream| {
         for fields in [&b"Mno code\0\0"[..], b"\0", b"C\0M\0\0", b"Mno end", b""] {
-            if !matches!(stream.read(&mut buffer), Ok(1..)) {
+            if !matches!(stream.read(&mut [0; 4096]), Ok(1..)) {
                 return;
             }
             let mut said = vec![b'E'];
@@ -378,11 +367,6 @@ fn trap_21_an_error_without_sqlstate_reaches_the_client_as_an_error() {
             }
         }
     });
-    let config = Config::of(&cluster().database())
-        .set("databases.fake.host", "127.0.0.1")
-        .set("databases.fake.port", i64::from(port))
-        .set("databases.fake.tls_mode", "disable");
-    let gateway = Gateway::start(config);
     let mut client = WireClient::login(&gateway.address(), APP, APP_PASSWORD, "fake");
     for _ in 0..3 {
         let answer = client.query("select 1");
@@ -485,4 +469,74 @@ fn trap_21_garbage_on_the_port_is_refused_and_the_gateway_lives() {
         }
         assert_eq!(gateway.client(&database).one("select 'alive'"), "alive");
     }
+}
+
+/// A gateway with the database `fake`, whose server lets one connection in and then does what
+/// `then` says.
+fn in_front_of_fake(
+    then: impl FnOnce(TcpStream) + Send + 'static,
+) -> (Gateway, std::thread::JoinHandle<()>) {
+    let port = free_port();
+    let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the gateway connects");
+        let mut said = Vec::new();
+        backend::put_auth_ok(&mut said);
+        backend::put_parameter_status(&mut said, "server_version", "15.0");
+        backend::put_backend_key(&mut said, 1, &[0; 4]);
+        backend::put_ready(&mut said, backend::TxStatus::Idle);
+        let _ = stream.read(&mut [0; 4096]).expect("a start-up packet");
+        stream.write_all(&said).expect("the gateway reads");
+        then(stream);
+    });
+    let config = Config::of(&cluster().database())
+        .set("databases.fake.host", "127.0.0.1")
+        .set("databases.fake.port", i64::from(port))
+        .set("databases.fake.tls_mode", "disable");
+    (Gateway::start(config), server)
+}
+
+#[test]
+fn trap_14_a_server_that_dies_within_a_row_leaves_the_row_cut() {
+    const PART: &[u8] = b"D\0\0\0\x40\0\x01\0\0\0\x36the beginning of a row";
+    let (gateway, server) = in_front_of_fake(|mut stream| {
+        let _ = stream.read(&mut [0; 4096]).expect("a query");
+        stream.write_all(PART).expect("the gateway reads");
+    });
+    let mut client = WireClient::login(&gateway.address(), APP, APP_PASSWORD, "fake");
+    Batch::new().query("select 1").to(&mut client);
+    let mut seen = Vec::new();
+    let mut chunk = [0; 1024];
+    loop {
+        match client.read_raw(&mut chunk) {
+            0 => break,
+            read => seen.extend_from_slice(&chunk[..read]),
+        }
+    }
+    server.join().expect("the server");
+    assert_eq!(seen, PART, "an error behind it would be read as the rest of the row");
+}
+
+#[test]
+fn trap_14_a_client_killed_within_a_row_gets_no_error_inside_it() {
+    let servers = OneServer::start();
+    let mut client = servers.client();
+    let clients = servers.gateway.show("clients");
+    let id = &clients.iter().find(|row| row["user"] == APP).expect("the client")["id"];
+    Batch::new().query("select repeat('x', 50000000)").to(&mut client);
+    client.expect(tag::ROW_DESCRIPTION);
+    servers.gateway.console().run(&format!("kill_client {id}"));
+    let mut chunk = vec![0; 1 << 16];
+    let mut total = 0;
+    loop {
+        let read = client.read_raw(&mut chunk);
+        if read == 0 {
+            break;
+        }
+        let row = chunk[..read].iter().filter(|byte| **byte == b'x').count();
+        assert!(read - row <= 11, "{}", chunk[..read].escape_ascii());
+        total += read;
+    }
+    assert!(total < 50_000_000, "it was not killed");
+    assert_eq!(servers.client().one("select 'alive'"), "alive");
 }

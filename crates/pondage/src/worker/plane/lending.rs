@@ -732,7 +732,8 @@ impl Plane {
         }
     }
 
-    /// Ends a client: it is told why, then closed.
+    /// Ends a client: it is told why, then closed. One that has part of a message is only closed:
+    /// an error would be taken for the rest of it.
     pub(super) fn close_client(&mut self, slot: u32, refused: Option<&Refused>) {
         let Some(client) = self.clients.get(slot) else { return };
         if matches!(client.phase, Phase::Leaving) {
