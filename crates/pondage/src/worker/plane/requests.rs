@@ -294,6 +294,15 @@ impl Plane {
         }
     }
 
+    /// Whether it has to wait what an earlier batch makes of this name. Not when the request will
+    /// be skipped: the Sync that ends the skipping is behind it.
+    fn is_uncertain(&self, slot: u32, name: &[u8]) -> bool {
+        let client = &self.clients[slot];
+        let skipped =
+            || self.servers.get(client.server).is_some_and(|conn| conn.server.is_skipping());
+        client.names.as_ref().is_some_and(|names| names.is_uncertain(name)) && !skipped()
+    }
+
     fn query(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
         let text = body.strip_suffix(b"\0").unwrap_or(body);
         let begins = leading(text);
@@ -382,7 +391,7 @@ impl Plane {
         };
         let follows = self.follows(slot);
         if follows && !parse.name.is_empty() {
-            if self.clients[slot].names().is_uncertain(parse.name) {
+            if self.is_uncertain(slot, parse.name) {
                 self.clients[slot].hold = Hold::Uncertain;
                 return Taken::Held;
             }
@@ -546,7 +555,7 @@ impl Plane {
         if !self.follows(slot) {
             return self.ensure_server(slot).then(|| Named::Own(name.to_vec()));
         }
-        if self.clients[slot].names.as_ref().is_some_and(|names| names.is_uncertain(name)) {
+        if self.is_uncertain(slot, name) {
             self.clients[slot].hold = Hold::Uncertain;
             return None;
         }
@@ -640,7 +649,7 @@ impl Plane {
         };
         let follows = self.follows(slot);
         if target == Target::Statement && follows && !name.is_empty() {
-            if self.clients[slot].names.as_ref().is_some_and(|names| names.is_uncertain(name)) {
+            if self.is_uncertain(slot, name) {
                 self.clients[slot].hold = Hold::Uncertain;
                 return Taken::Held;
             }
@@ -732,7 +741,9 @@ fn is_full(conn: &ServerConn) -> bool {
 
 /// The query drops all prepared statements, as far as that can be seen at once.
 fn drops_all(begins: &Leading<'_>, text: &[u8]) -> bool {
-    let discards = || text.trim_ascii_start().get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"discard"));
+    let discards = || {
+        text.trim_ascii_start().get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"discard"))
+    };
     *begins == Leading::Deallocate(Dropped::All) || discards()
 }
 
