@@ -44,9 +44,15 @@ struct Change {
 /// What was there before.
 #[derive(Debug)]
 enum Undo {
-    Named { name: Box<[u8]>, before: Option<Arc<Statement>> },
+    Named {
+        name: Box<[u8]>,
+        before: Option<Arc<Statement>>,
+    },
     /// `all`: the named ones will be dropped too, when the answer says so.
-    Unnamed { before: Option<Box<Unnamed>>, all: bool },
+    Unnamed {
+        before: Option<Box<Unnamed>>,
+        all: bool,
+    },
 }
 
 impl Undo {

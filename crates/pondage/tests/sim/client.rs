@@ -81,7 +81,13 @@ pub struct Client {
 }
 
 impl Client {
-    pub fn new(number: usize, database: &str, plane: usize, random: &mut StdRng, habits: &Habits) -> Client {
+    pub fn new(
+        number: usize,
+        database: &str,
+        plane: usize,
+        random: &mut StdRng,
+        habits: &Habits,
+    ) -> Client {
         let mut startup = Vec::new();
         if habits.sets {
             for (name, values) in [
@@ -268,7 +274,8 @@ impl Client {
                 self.parameters.push((name.to_owned(), value.to_owned()));
             }
             say::BACKEND_KEY_DATA => {
-                let (number, key) = reply::backend_key(message.body()).map_err(|error| error.to_string())?;
+                let (number, key) =
+                    reply::backend_key(message.body()).map_err(|error| error.to_string())?;
                 self.key = Some((number, key.to_vec()));
             }
             say::READY_FOR_QUERY => {
@@ -393,7 +400,15 @@ impl Client {
         if self.operations == 0 || self.copy.is_some() {
             return;
         }
-        let eager = if busy { if habits.pipelines { 0.05 } else { 0.0 } } else { 0.3 };
+        let eager = if busy {
+            if habits.pipelines {
+                0.05
+            } else {
+                0.0
+            }
+        } else {
+            0.3
+        };
         if !random.random_bool(eager) {
             return;
         }
@@ -459,7 +474,9 @@ impl Client {
         match random.random_range(0..100) {
             0..40 => format!("echo {mark}"),
             40..50 => format!("rows {} {mark}", random.random_range(0..5)),
-            50..55 if habits.big > 0 => format!("big {} {mark}", random.random_range(0..habits.big)),
+            50..55 if habits.big > 0 => {
+                format!("big {} {mark}", random.random_range(0..habits.big))
+            }
             55..62 if habits.blocks => "begin".to_owned(),
             62..67 if habits.blocks => "commit".to_owned(),
             67..70 if habits.blocks => "rollback".to_owned(),

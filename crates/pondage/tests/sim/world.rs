@@ -11,9 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use backend::moment::Moment;
 use pondage::config::Config;
-use pondage::control::messages::{
-    Command, OpenError, OpenKind, Opened, Ref, ToControl, ToWorker,
-};
+use pondage::control::messages::{Command, OpenError, OpenKind, Opened, Ref, ToControl, ToWorker};
 use pondage::link::{Ends, Link, Socket};
 use pondage::session::client::NONE;
 use pondage::worker::plane::{Common, Effect, Place, Plane, ServerParts, Setting};
@@ -47,7 +45,8 @@ pub struct Plan {
 impl Plan {
     pub fn of(seed: u64) -> Plan {
         let random = &mut StdRng::seed_from_u64(seed);
-        let mode = ["transaction", "transaction", "session", "statement"][random.random_range(0..4)];
+        let mode =
+            ["transaction", "transaction", "session", "statement"][random.random_range(0..4)];
         let storm = random.random_bool(0.3);
         let bytewise = random.random_bool(0.15);
         let habits = Habits {
@@ -224,9 +223,10 @@ impl World {
             self.round()?;
             let busy = self.clients.iter_mut().any(is_busy);
             let moving = !self.post.is_empty() || !self.cancels.is_empty();
-            let cleaning = self.planes.iter().any(|plane| {
-                plane.servers.iter().any(|(_, conn)| conn.place == Place::Cleaning)
-            });
+            let cleaning = self
+                .planes
+                .iter()
+                .any(|plane| plane.servers.iter().any(|(_, conn)| conn.place == Place::Cleaning));
             if !busy && !moving && !cleaning {
                 break;
             }
@@ -243,7 +243,11 @@ impl World {
     fn check_end(&mut self) -> Checked {
         let dump = self.dump();
         let check = |right: bool, what: &str| {
-            if right { Ok(()) } else { Err(format!("at the end {what}\n{dump}")) }
+            if right {
+                Ok(())
+            } else {
+                Err(format!("at the end {what}\n{dump}"))
+            }
         };
         check(self.common.clients.taken() == 0, "places for clients are taken")?;
         for (number, plane) in self.planes.iter_mut().enumerate() {
@@ -257,7 +261,11 @@ impl World {
                     && conn.cancels == 0;
                 check(clean, "a server is not idle")?;
                 check(model.is_clean(), "PostgreSQL is not idle")?;
-                check(model.statement_names() <= self.plan.prepared as usize + 8 || self.plan.mode == "session", "statements are left")?;
+                check(
+                    model.statement_names() <= self.plan.prepared as usize + 8
+                        || self.plan.mode == "session",
+                    "statements are left",
+                )?;
             }
             let (reply, mut snapshot) = oneshot::channel();
             plane.control(ToWorker::Snapshot { reply });
@@ -299,7 +307,8 @@ impl World {
     fn check_pools(&self) -> Checked {
         for database in 0..self.plan.databases {
             let database = format!("db{database}");
-            let live = self.servers.iter().filter(|server| server.database == database && !server.gone);
+            let live =
+                self.servers.iter().filter(|server| server.database == database && !server.gone);
             let all = live.count() as u32;
             let most = self.plan.pool_size + self.plan.reserve;
             if all > most {
@@ -442,7 +451,8 @@ impl World {
         self.unwritten.retain(|(plane, slot, server)| {
             if *plane == number {
                 let plane = &mut self.planes[number];
-                let list = if *server { &mut plane.written_servers } else { &mut plane.written_clients };
+                let list =
+                    if *server { &mut plane.written_servers } else { &mut plane.written_clients };
                 list.push(*slot);
             }
             *plane != number
@@ -467,12 +477,10 @@ impl World {
             }
             match self.post.remove(at).mail {
                 Mail::Tell(message) => self.planes[number].control(message),
-                Mail::Moved { parts, server } => {
-                    match self.planes[number].server_arrived(*parts) {
-                        Some(slot) => drop(self.at.insert((number, slot), server)),
-                        None => self.servers[server].gone = true,
-                    }
-                }
+                Mail::Moved { parts, server } => match self.planes[number].server_arrived(*parts) {
+                    Some(slot) => drop(self.at.insert((number, slot), server)),
+                    None => self.servers[server].gone = true,
+                },
                 Mail::Opened { ticket, server } => {
                     let opened = self.opened_message(server);
                     match self.planes[number].server_opened(ticket, &opened) {
@@ -515,7 +523,8 @@ impl World {
         } else if self.plan.bytewise {
             1
         } else if self.plan.slow || self.random.random_bool(0.3) {
-            self.random.random_range(1..=of.min(if self.plan.slow && of > 1000 { of / 4 } else { of }))
+            self.random
+                .random_range(1..=of.min(if self.plan.slow && of > 1000 { of / 4 } else { of }))
         } else {
             of.min(64 << 10)
         }
@@ -601,7 +610,8 @@ impl World {
     fn write(&mut self, number: usize) -> Checked {
         for slot in std::mem::take(&mut self.planes[number].written_servers) {
             let Some(&server) = self.at.get(&(number, slot)) else { continue };
-            let Some(length) = self.planes[number].servers.get(slot).map(|conn| conn.server.out.len())
+            let Some(length) =
+                self.planes[number].servers.get(slot).map(|conn| conn.server.out.len())
             else {
                 continue;
             };
@@ -659,7 +669,11 @@ impl World {
                         return Err("a server was given away that is not there".to_owned());
                     };
                     let due = self.now + self.random.random_range(0..500);
-                    self.post.push(Post { due, plane: worker.into(), mail: Mail::Moved { parts, server } });
+                    self.post.push(Post {
+                        due,
+                        plane: worker.into(),
+                        mail: Mail::Moved { parts, server },
+                    });
                 }
                 Effect::Control(message) => self.control(number, message)?,
             }
@@ -711,7 +725,8 @@ impl World {
     }
 
     fn close_client(&mut self, number: usize, slot: u32) -> Checked {
-        let unread = self.planes[number].clients.get(slot).is_some_and(|client| !client.out.is_empty());
+        let unread =
+            self.planes[number].clients.get(slot).is_some_and(|client| !client.out.is_empty());
         if unread {
             if !self.lingering.contains(&(number, slot)) {
                 self.lingering.push((number, slot));
@@ -728,8 +743,9 @@ impl World {
     }
 
     fn linger(&mut self, number: usize) -> Checked {
-        let (mine, others) =
-            std::mem::take(&mut self.lingering).into_iter().partition(|(plane, _)| *plane == number);
+        let (mine, others) = std::mem::take(&mut self.lingering)
+            .into_iter()
+            .partition(|(plane, _)| *plane == number);
         self.lingering = others;
         for (plane, slot) in Vec::from(mine) {
             self.close_client(plane, slot)?;
@@ -740,7 +756,12 @@ impl World {
     fn blame(&self, at: usize, error: &str) -> String {
         let client = &self.clients[at];
         let history: Vec<&str> = client.history.iter().map(String::as_str).collect();
-        format!("client {}: {error}\nhistory:\n  {}\n{}", client.mark, history.join("\n  "), self.dump())
+        format!(
+            "client {}: {error}\nhistory:\n  {}\n{}",
+            client.mark,
+            history.join("\n  "),
+            self.dump()
+        )
     }
 
     fn dump(&self) -> String {
@@ -748,9 +769,14 @@ impl World {
         for client in self.clients.iter().filter(|client| !client.closed) {
             text.push_str(&format!(
                 "client {} plane {} slot {:?} to_send {} awaits {}\n",
-                client.mark, client.plane, client.slot, client.to_send.len(), client.awaited()
+                client.mark,
+                client.plane,
+                client.slot,
+                client.to_send.len(),
+                client.awaited()
             ));
-            let Some(state) = client.slot.and_then(|slot| self.planes[client.plane].clients.get(slot))
+            let Some(state) =
+                client.slot.and_then(|slot| self.planes[client.plane].clients.get(slot))
             else {
                 continue;
             };
@@ -762,7 +788,10 @@ impl World {
         }
         for (number, plane) in self.planes.iter().enumerate() {
             for (slot, conn) in plane.servers.iter() {
-                let model = self.at.get(&(number, slot)).map(|server| (server, &self.servers[*server].model));
+                let model = self
+                    .at
+                    .get(&(number, slot))
+                    .map(|server| (server, &self.servers[*server].model));
                 text.push_str(&format!(
                     "plane {number} server {slot} {:?} client {} depth {} status {:?} quiet {} broken {} copies {} cancels {} out {} model quiet {:?}\n",
                     conn.place, conn.client as i32, conn.server.depth(), conn.server.status(),
@@ -774,10 +803,19 @@ impl World {
         for server in &self.servers {
             text.push_str(&format!(
                 "server gone {} dead {} input {} out {} wakes {:?}\n",
-                server.gone, server.model.dead, server.input.len(), server.model.out.len(), server.wakes
+                server.gone,
+                server.model.dead,
+                server.input.len(),
+                server.model.out.len(),
+                server.wakes
             ));
         }
-        text.push_str(&format!("post {} cancels {} now {}\n", self.post.len(), self.cancels.len(), self.now));
+        text.push_str(&format!(
+            "post {} cancels {} now {}\n",
+            self.post.len(),
+            self.cancels.len(),
+            self.now
+        ));
         text
     }
 }
@@ -795,4 +833,3 @@ fn is_busy(client: &mut Client) -> bool {
 fn ends() -> Ends {
     Ends::Unix { peer_pid: None, port: 6432 }
 }
-

@@ -732,7 +732,9 @@ fn is_full(conn: &ServerConn) -> bool {
 
 /// The query drops all prepared statements, as far as that can be seen at once.
 fn drops_all(begins: &Leading<'_>, text: &[u8]) -> bool {
-    let discards = || text.trim_ascii_start().get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"discard"));
+    let discards = || {
+        text.trim_ascii_start().get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"discard"))
+    };
     *begins == Leading::Deallocate(Dropped::All) || discards()
 }
 
