@@ -634,13 +634,11 @@ impl Server {
             self.queue.remove(1);
             self.eaten_syncs += 1;
         }
-        if head.copies_ended == 0 {
-            self.copy = Copy::In(head.owner);
-            let answered =
-                self.queue.iter().any(|request| own(request) && request.kind.ends_batch());
-            replies.event(head.owner, Event::CopyIn { open: !answered });
-        } else if let Some(head) = self.queue.front_mut() {
-            head.copies_ended -= 1;
+        let answered = self.queue.iter().any(|request| own(request) && request.kind.ends_batch());
+        replies.event(head.owner, Event::CopyIn { open: !answered });
+        match self.queue.front_mut() {
+            Some(head) if head.copies_ended > 0 => head.copies_ended -= 1,
+            _ => self.copy = Copy::In(head.owner),
         }
     }
 

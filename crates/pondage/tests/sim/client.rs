@@ -65,8 +65,12 @@ pub struct Client {
     pub key: Option<(u32, Vec<u8>)>,
     keys: Option<(Vec<u8>, ScramKeys)>,
     pub operations: u32,
+    /// It does not leave by itself.
+    pub stays: bool,
     serial: u32,
     copy: Option<CopyPlan>,
+    /// What follows has to wait until all is answered.
+    alone: bool,
     /// Whether something is outstanding, while that is known.
     outstanding: Option<bool>,
     /// It sends no more, and its end follows what it has sent.
@@ -122,8 +126,10 @@ impl Client {
             key: None,
             keys: None,
             operations: random.random_range(1..12),
+            stays: false,
             serial: 0,
             copy: None,
+            alone: false,
             outstanding: None,
             vanished: false,
             fatal: None,
@@ -139,7 +145,7 @@ impl Client {
     }
 
     fn note(&mut self, line: String) {
-        if self.history.len() >= 60 {
+        if self.history.len() >= 200 {
             self.history.pop_front();
         }
         self.history.push_back(line);
@@ -392,12 +398,13 @@ impl Client {
         if !busy {
             // An answer that is neither CopyInResponse nor an error: the COPY was skipped.
             self.copy = None;
+            self.alone = false;
         }
-        if self.operations == 0 && !busy && habits.session_mode {
+        if self.operations == 0 && !busy && habits.session_mode && !self.stays {
             // The others wait for its server.
             self.terminate();
         }
-        if self.operations == 0 || self.copy.is_some() {
+        if self.operations == 0 || self.copy.is_some() || self.alone {
             return;
         }
         let eager = if busy {
@@ -425,7 +432,7 @@ impl Client {
 
     /// Ends what may be open.
     fn finish(&mut self) {
-        if self.copy.is_some() {
+        if self.copy.is_some() || self.alone {
             self.operations = 1;
             return;
         }
@@ -441,6 +448,13 @@ impl Client {
         let keep = random.random_range(0..=self.to_send.len());
         self.to_send.truncate(keep);
         self.vanished = true;
+    }
+
+    /// Says this one thing when it is logged in.
+    pub fn say(&mut self, query: &str) {
+        let mut out = Vec::new();
+        frontend::put_query(&mut out, query);
+        self.send(out);
     }
 
     pub fn terminate(&mut self) {
@@ -505,7 +519,13 @@ impl Client {
         for _ in 0..[1, 1, 1, 2, 3, 0][random.random_range(0..6)] {
             texts.push(self.statement(random, habits));
         }
-        // A leading BEGIN is refused at once in statement mode.
+        if habits.statement_mode && random.random_bool(0.05) && !self.is_outstanding() {
+            // Refused at once when it leads, rolled back when it does not.
+            texts.truncate(usize::from(random.random_bool(0.5)));
+            texts.retain(|text| !text.starts_with("set"));
+            texts.push("begin".to_owned());
+            self.alone = true;
+        }
         let mut out = Vec::new();
         if habits.drops && random.random_bool(0.1) && !self.is_outstanding() {
             texts = vec![match random.random_range(0..4) {
@@ -578,20 +598,23 @@ impl Client {
         let mark = self.next_mark();
         let (mut out, mut data) = (Vec::new(), Vec::new());
         let simple = random.random_bool(0.5);
-        let text = format!("copyin {mark}");
-        let mut needs_sync = false;
+        let mut text = format!("copyin {mark}");
+        // libpq sends a Sync at once; PostgreSQL takes no notice of it while it copies.
+        let needs_sync = !simple && random.random_bool(0.5);
+        // With such a Sync a client can't know how many ReadyForQuery it will get.
+        if (simple || needs_sync) && random.random_bool(0.15) {
+            text = format!("copyearly {mark}");
+        }
         if simple {
             frontend::put_query(&mut out, &text);
         } else {
             frontend::put_parse(&mut out, b"", text.as_bytes(), &[]);
             frontend::put_bind(&mut out, b"", b"", &[]);
             frontend::put_execute(&mut out, b"", 0);
-            // libpq sends a Sync at once; PostgreSQL takes no notice of it while it copies.
-            if random.random_bool(0.5) {
-                frontend::put_sync(&mut out);
-            } else {
+            if needs_sync {
                 frontend::put_flush(&mut out);
-                needs_sync = true;
+            } else {
+                frontend::put_sync(&mut out);
             }
         }
         for row in 0..random.random_range(0..5) {
@@ -622,7 +645,7 @@ impl Client {
             frontend::put_close(&mut after_error, Target::Statement, b"");
             frontend::put_sync(&mut after_error);
         }
-        if random.random_bool(0.2) && (simple || needs_sync) {
+        if random.random_bool(0.2) {
             out.append(&mut data);
             self.send(out);
             return;

@@ -193,8 +193,8 @@ impl Postgres {
 
     /// pg_terminate_backend, or a crash.
     pub fn die(&mut self, says_so: bool) {
+        self.held.clear();
         if says_so {
-            self.held.clear();
             self.fatal("57P01", "terminating connection due to administrator command");
         }
         self.dead = true;
@@ -263,6 +263,11 @@ impl Postgres {
                 self.statements.remove(&b""[..]);
                 self.portals.remove(&b""[..]);
                 let text = text(frontend::query(body).expect("a Query"));
+                if self.single && text.starts_with("begin") {
+                    reply::put_error(&mut self.held, &failure("0A000", "refused"));
+                    self.ready();
+                    return Step::Did;
+                }
                 let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
                 let parts: VecDeque<String> = parts.map(str::to_owned).collect();
                 if parts.is_empty() {
@@ -561,6 +566,7 @@ impl Postgres {
     /// set NAME VALUE | reset NAME | reset all
     /// begin | commit | rollback
     /// copyin MARK | copyout N MARK
+    /// copyearly MARK         a COPY that fails before it has read anything
     /// deallocate NAME | deallocate all | discard all
     /// ```
     fn statement(&mut self, portal: &mut Portal, limit: usize, simple: bool) -> Outcome {
@@ -642,6 +648,11 @@ impl Postgres {
                 self.flush();
                 self.copy = Some(CopyIn { simple, rows: 0 });
                 return Outcome::Copies;
+            }
+            "copyearly" => {
+                frame_into(&mut self.held, say::COPY_IN, &[0, 0, 1, 0, 0]);
+                self.error("P0001", &query, simple);
+                return Outcome::Failed;
             }
             "copyout" => {
                 frame_into(&mut self.held, say::COPY_OUT, &[0, 0, 1, 0, 0]);

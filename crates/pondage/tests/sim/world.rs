@@ -39,6 +39,8 @@ pub struct Plan {
     pub slow: bool,
     pub check_delay_ms: u32,
     pub commands: bool,
+    /// More lines of the section `[pool]`.
+    pub more: String,
     pub habits: Habits,
 }
 
@@ -62,7 +64,25 @@ impl Plan {
             big: [0, 0, 300, 300_000][random.random_range(0..if bytewise { 3 } else { 4 })],
             storm,
         };
+        let mut more = String::new();
+        let mut maybe = |random: &mut StdRng, name: &str, millis: std::ops::Range<u32>| {
+            if random.random_bool(0.3) {
+                more.push_str(&format!("{name} = \"{}ms\"\n", random.random_range(millis)));
+            }
+        };
+        maybe(random, "server_idle_timeout", 50..500);
+        maybe(random, "server_lifetime", 50..1_000);
+        if storm {
+            maybe(random, "query_timeout", 20..500);
+            maybe(random, "wait_timeout", 50..5_000);
+            maybe(random, "idle_transaction_timeout", 20..500);
+            maybe(random, "client_idle_timeout", 200..2_000);
+        }
+        if random.random_bool(0.2) {
+            more.push_str("min_pool_size = 1\n");
+        }
         Plan {
+            more,
             mode,
             workers: random.random_range(1..3),
             pool_size: random.random_range(1..4),
@@ -93,6 +113,7 @@ impl Plan {
             self.prepared,
             self.check_delay_ms
         );
+        text.push_str(&self.more);
         for database in 0..self.databases {
             text.push_str(&format!("[databases.db{database}]\nhost = \"127.0.0.1\"\n"));
         }
@@ -210,6 +231,33 @@ impl World {
             client.terminate();
         }
         self.settle()?;
+        self.check_end()?;
+        self.fill_pools()
+    }
+
+    /// Every place of every pool can still be taken: nothing was lost in the budgets.
+    fn fill_pools(&mut self) -> Checked {
+        if self.plan.mode == "statement" || self.plan.habits.storm {
+            return Ok(());
+        }
+        let first = self.clients.len();
+        for number in 0..self.plan.databases * self.plan.pool_size as usize {
+            let database = format!("db{}", number % self.plan.databases);
+            let plane = self.random.random_range(0..self.plan.workers);
+            let habits = self.plan.habits.clone();
+            let mut client =
+                Client::new(first + number, &database, plane, &mut self.random, &habits);
+            client.operations = 0;
+            client.stays = true;
+            self.clients.push(client);
+        }
+        self.settle()?;
+        for query in ["begin", "rollback"] {
+            self.clients[first..].iter_mut().for_each(|client| client.say(query));
+            self.settle()?;
+        }
+        self.clients[first..].iter_mut().for_each(Client::terminate);
+        self.settle()?;
         self.check_end()
     }
 
@@ -273,10 +321,20 @@ impl World {
             check(snapshot.logging_in == 0, "clients are logging in")?;
             for pool in &snapshot.pools {
                 check(pool.cl_active == 0 && pool.cl_waiting == 0, "clients are counted")?;
-                check(pool.sv_login == 0, "servers are being opened")?;
+                let keeps_some = self.plan.more.contains("min_pool_size");
+                check(pool.sv_login == 0 || keeps_some, "servers are being opened")?;
             }
         }
-        let held = self.servers.iter().filter(|server| !server.gone && !server.model.dead).count();
+        for answer in &mut self.answers {
+            let answered = answer.try_recv() != Err(oneshot::error::TryRecvError::Empty);
+            if !answered {
+                return Err(format!("at the end a command is not answered\n{dump}"));
+            }
+        }
+        self.answers.clear();
+        let coming = self.post.iter().filter(|post| !matches!(post.mail, Mail::Tell(_))).count();
+        let live = self.servers.iter().filter(|server| !server.gone && !server.model.dead);
+        let held = live.count() - coming;
         let known: usize = self.planes.iter().map(|plane| plane.servers.len()).sum();
         check(held == known, "servers are lost")
     }
@@ -367,12 +425,17 @@ impl World {
             self.cancel_somebody();
         }
         if self.plan.commands && self.random.random_bool(0.01) {
-            let command = match self.random.random_range(0..4) {
+            let command = match self.random.random_range(0..5) {
                 0 if !self.paused => {
                     self.paused = true;
                     Command::Pause { database: None }
                 }
                 1 => Command::Reconnect { database: None },
+                2 => Command::WaitClose { database: None },
+                3 if self.plan.habits.storm && self.random.random_bool(0.2) => {
+                    self.paused = true;
+                    Command::Kill { database: Some("db0".to_owned()) }
+                }
                 _ if self.paused => {
                     self.paused = false;
                     Command::Resume { database: None }

@@ -349,6 +349,10 @@ impl Plane {
         if let Some(client) = self.clients.get_mut(slot) {
             client.server = NONE;
             client.slim();
+            if client.hold == Hold::ServerFull {
+                // A COPY has failed before the server took what was sent.
+                client.hold = Hold::No;
+            }
             if client.close_needed {
                 self.close_client(slot, Some(&removed()));
             } else if !client.input.is_empty() {
@@ -492,6 +496,7 @@ impl Plane {
         conn.server.set_unnamed(Unnamed::Stale);
         pool.servers.push(server);
         self.give(server);
+        self.ask_other_workers(at, true);
         Some(server)
     }
 
@@ -536,23 +541,25 @@ impl Plane {
                 kind: OpenKind::Pooled,
             }));
         }
-        self.ask_other_workers(at);
+        self.ask_other_workers(at, false);
     }
 
     /// Clients wait and nothing more may be opened here: other workers may have idle servers.
-    fn ask_other_workers(&mut self, at: u32) {
+    /// Each question brings one server at the most, so it is put `again` when one has come.
+    pub(super) fn ask_other_workers(&mut self, at: u32, again: bool) {
         let workers = self.config.runtime.workers as u8;
         if workers < 2 {
             return;
         }
         let pool = &self.pools[at as usize];
         let (starving, mine) = (&pool.pool.shared().starving, 1u64 << self.worker);
-        if pool.pool.waiting() as u64 <= u64::from(pool.pool.opening()) {
+        let served = pool.pool.waiting() as u64 <= u64::from(pool.pool.opening());
+        if served || pool.paused {
             starving.fetch_and(!mine, std::sync::atomic::Ordering::Relaxed);
             return;
         }
         let before = starving.fetch_or(mine, std::sync::atomic::Ordering::Relaxed);
-        if before & mine == 0 {
+        if again || before & mine == 0 {
             for peer in (0..workers).filter(|peer| *peer != self.worker) {
                 let wanted = ToWorker::Wanted { pool: pool.name.clone(), worker: self.worker };
                 self.effects.push(Effect::Peer(peer, wanted));

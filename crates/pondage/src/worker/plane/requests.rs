@@ -376,7 +376,10 @@ impl Plane {
         if status == TxStatus::Failed {
             return None;
         }
-        self.clients[slot].names().forget(&name);
+        let names = self.clients[slot].names();
+        names.forget(&name);
+        // As every simple query does.
+        names.forget_unnamed();
         self.tell(slot, |out| {
             reply::put_command_complete(out, "DEALLOCATE");
             reply::put_ready(out, status);

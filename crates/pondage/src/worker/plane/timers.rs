@@ -54,6 +54,7 @@ impl Plane {
         }
         // Also the reserve, the minimum, and a new try after a failure.
         self.serve(at);
+        self.ask_other_workers(at, true);
     }
 
     /// Other workers may have all servers that the pool can have: then none is opened here, but
