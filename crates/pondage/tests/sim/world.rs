@@ -222,7 +222,7 @@ impl World {
     /// Runs until every client is done, then checks what is left.
     pub fn run(&mut self) -> Checked {
         let mut rounds = 0;
-        while self.clients.iter_mut().any(|client| is_busy(client)) && rounds < 6_000 {
+        while self.clients.iter_mut().any(is_busy) && rounds < 6_000 {
             self.round()?;
             rounds += 1;
         }
@@ -405,7 +405,7 @@ impl World {
         let due = |(due, ..): &(u64, u32, Vec<u8>, Ref)| *due <= self.now;
         let (now, later) = std::mem::take(&mut self.cancels).into_iter().partition(due);
         self.cancels = later;
-        for (_, pid, key, reference) in Vec::from(now) {
+        for (_, pid, key, reference) in now {
             let server = &mut self.servers[pid as usize - 1];
             if server.key == key && !server.gone {
                 if !server.model.is_quiet() && server.wakes.is_some() {
@@ -810,7 +810,7 @@ impl World {
             .into_iter()
             .partition(|(plane, _)| *plane == number);
         self.lingering = others;
-        for (plane, slot) in Vec::from(mine) {
+        for (plane, slot) in mine {
             self.close_client(plane, slot)?;
         }
         Ok(())
