@@ -61,7 +61,7 @@ class Supervised(unittest.TestCase):
 
     def test_who_ignores_the_first_signal_gets_the_next(self) -> None:
         with (
-            mock.patch("pondage_bench.processes.STOP_SECONDS", 0.2),
+            mock.patch("pondage_bench.processes.STOP_SECONDS", 2.0),
             Supervisor(self.directory) as supervisor,
         ):
             stop_signals = (signal.SIGTERM, signal.SIGQUIT)
