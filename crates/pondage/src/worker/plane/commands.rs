@@ -139,7 +139,12 @@ impl Plane {
         match command {
             Command::Pause { database } => {
                 self.paused.insert(database.clone());
-                self.each_pool(&database, |pool| pool.paused = true);
+                // As PgBouncer does: whoever pauses wants to restart or move the database.
+                self.each_pool(&database, |pool| {
+                    pool.paused = true;
+                    pool.epoch += 1;
+                });
+                self.close_idle();
                 self.waits.push(Wait { until: Until::Quiet(database), reply });
             }
             Command::Resume { database } => {
@@ -325,7 +330,9 @@ impl Plane {
 
     /// Its database is no longer configured: clients are told when they hold no server.
     fn retire_pool(&mut self, at: u32) {
-        self.pools[at as usize].retired = true;
+        let pool = &mut self.pools[at as usize];
+        pool.retired = true;
+        pool.epoch += 1;
         for slot in self.clients.numbers() {
             let client = &mut self.clients[slot];
             if client.pool != at {

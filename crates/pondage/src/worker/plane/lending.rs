@@ -1,5 +1,6 @@
 //! Which client has which server: taking, preparing, releasing, cleaning, opening, closing.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use backend::moment::Moment;
@@ -38,6 +39,10 @@ impl hashbrown::Equivalent<PoolName> for NameOf<'_> {
     }
 }
 
+/// A worker whose clients wait keeps a server that becomes free so many times; then it is the turn
+/// of another worker, if clients wait there.
+const KEPT_MAX: u32 = 8;
+
 impl Plane {
     pub(super) fn known_pool(&self, database: &str, user: &str) -> Option<u32> {
         self.pool_by_name.get(&NameOf { database, user }).copied()
@@ -63,6 +68,7 @@ impl Plane {
             welcome: None,
             proven: None,
             greeting: Vec::new(),
+            kept: 0,
             last_greeting: None,
             retired: false,
             clients: 0,
@@ -450,13 +456,18 @@ impl Plane {
         conn.server.since = now;
         let at = conn.pool;
         let pool = &mut self.pools[at as usize];
-        let starving =
-            pool.pool.shared().starving.load(std::sync::atomic::Ordering::Relaxed) & !(1 << worker);
-        if pool.pool.waiting() == 0 && starving != 0 && !pool.paused {
-            let to = starving.trailing_zeros() as u8;
-            self.give_away(server, to);
+        let starving = pool.pool.shared().starving.load(Ordering::Relaxed) & !(1 << worker);
+        let own = pool.pool.waiting() > 0 && pool.kept < KEPT_MAX;
+        if starving != 0 && !own && !pool.paused {
+            pool.kept = 0;
+            // The next one in a circle, so that two workers never share it between them alone.
+            let next = u32::from(worker) + 1;
+            let to = (next + starving.rotate_right(next).trailing_zeros()) % u64::BITS;
+            self.give_away(server, to as u8);
+            self.ask_other_workers(at, false);
             return;
         }
+        pool.kept = if starving == 0 { 0 } else { pool.kept + 1 };
         pool.pool.rest(server);
         self.serve(at);
     }
@@ -555,10 +566,10 @@ impl Plane {
         let (starving, mine) = (&pool.pool.shared().starving, 1u64 << self.worker);
         let served = pool.pool.waiting() as u64 <= u64::from(pool.pool.opening());
         if served || pool.paused {
-            starving.fetch_and(!mine, std::sync::atomic::Ordering::Relaxed);
+            starving.fetch_and(!mine, Ordering::Relaxed);
             return;
         }
-        let before = starving.fetch_or(mine, std::sync::atomic::Ordering::Relaxed);
+        let before = starving.fetch_or(mine, Ordering::Relaxed);
         if again || before & mine == 0 {
             for peer in (0..workers).filter(|peer| *peer != self.worker) {
                 let wanted = ToWorker::Wanted { pool: pool.name.clone(), worker: self.worker };

@@ -198,6 +198,8 @@ pub struct PoolState {
     pub retired: bool,
     /// Clients that are logged in but could not be greeted yet.
     pub greeting: Vec<u32>,
+    /// How often in a row a server was kept here though clients of other workers wait.
+    pub kept: u32,
     pub clients: u32,
     pub client_budgets: Vec<(Arc<Budget>, Option<u32>, &'static str)>,
     pub paused: bool,
