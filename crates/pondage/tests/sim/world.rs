@@ -403,7 +403,8 @@ impl World {
             }
         }
         let due = |(due, ..): &(u64, u32, Vec<u8>, Ref)| *due <= self.now;
-        let (now, later) = std::mem::take(&mut self.cancels).into_iter().partition(due);
+        let (now, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.cancels).into_iter().partition(due);
         self.cancels = later;
         for (_, pid, key, reference) in now {
             let server = &mut self.servers[pid as usize - 1];
@@ -806,7 +807,7 @@ impl World {
     }
 
     fn linger(&mut self, number: usize) -> Checked {
-        let (mine, others) = std::mem::take(&mut self.lingering)
+        let (mine, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.lingering)
             .into_iter()
             .partition(|(plane, _)| *plane == number);
         self.lingering = others;
