@@ -90,7 +90,6 @@ fn the_poolers_own_unnamed_statement_is_not_found_by_a_client() {
     plan.habits.sets = true;
     script(plan, &[0], |world| {
         world.settle()?;
-        say(world, 0, "set timezone Asia/Tokyo");
         send(&mut world.clients[0], |out| {
             run(out, "");
             frontend::put_sync(out);
