@@ -16,7 +16,11 @@ from pondage_bench.processes import (
 
 DEADLINE_SECONDS = 20.0
 FOREVER = "import time; print('up', flush=True); time.sleep(600)"
-STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + FOREVER
+# A shell starts background jobs with SIGQUIT ignored, and children inherit that.
+STUBBORN = (
+    "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    "signal.signal(signal.SIGQUIT, signal.SIG_DFL); " + FOREVER
+)
 
 
 class Supervised(unittest.TestCase):

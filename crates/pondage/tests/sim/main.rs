@@ -5,10 +5,15 @@
 //! `PONDAGE_SIM_SEED=17` runs one seed, `PONDAGE_SIM_ROUNDS=5000` so many.
 
 mod client;
+mod plan;
 mod postgres;
+mod regressions;
+mod statements;
+mod turn;
 mod world;
 
-use world::{Plan, World};
+use plan::Plan;
+use world::World;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use wire::pg::backend::{self as reply, tag as say, Column, ErrorReply, TxStatus};
+use wire::pg::backend::{self as reply, tag as say, ErrorReply, TxStatus};
 use wire::pg::frame;
 use wire::pg::frontend::{self, tag, Target};
 
@@ -65,7 +65,7 @@ pub enum Step {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Transaction {
+pub(crate) enum Transaction {
     No,
     /// Of a pipeline up to its Sync, or of one simple query.
     Implicit,
@@ -74,21 +74,21 @@ enum Transaction {
 }
 
 #[derive(Debug, Clone)]
-struct Portal {
-    text: String,
-    values: Vec<String>,
+pub(crate) struct Portal {
+    pub(crate) text: String,
+    pub(crate) values: Vec<String>,
     /// Rows sent.
-    sent: usize,
-    done: bool,
+    pub(crate) sent: usize,
+    pub(crate) done: bool,
 }
 
 #[derive(Debug, Clone)]
-struct CopyIn {
-    simple: bool,
-    rows: usize,
+pub(crate) struct CopyIn {
+    pub(crate) simple: bool,
+    pub(crate) rows: usize,
 }
 
-enum Outcome {
+pub(crate) enum Outcome {
     Done,
     Suspended,
     Failed,
@@ -99,25 +99,25 @@ enum Outcome {
 
 #[derive(Debug, Clone)]
 pub struct Postgres {
-    values: Values,
+    pub(crate) values: Values,
     /// What RESET goes back to.
-    session: Values,
+    pub(crate) session: Values,
     /// As they were before the transaction.
-    before: Option<Values>,
-    reported: Values,
-    transaction: Transaction,
+    pub(crate) before: Option<Values>,
+    pub(crate) reported: Values,
+    pub(crate) transaction: Transaction,
     /// A constraint that will fail at the commit.
-    deferred: Option<String>,
-    statements: BTreeMap<Vec<u8>, String>,
-    portals: BTreeMap<Vec<u8>, Portal>,
-    skips: bool,
-    copy: Option<CopyIn>,
+    pub(crate) deferred: Option<String>,
+    pub(crate) statements: BTreeMap<Vec<u8>, String>,
+    pub(crate) portals: BTreeMap<Vec<u8>, Portal>,
+    pub(crate) skips: bool,
+    pub(crate) copy: Option<CopyIn>,
     /// The rest of a simple query.
-    simple: Option<VecDeque<String>>,
-    sleeps: Option<bool>,
-    input: VecDeque<Message>,
+    pub(crate) simple: Option<VecDeque<String>>,
+    pub(crate) sleeps: Option<bool>,
+    pub(crate) input: VecDeque<Message>,
     /// Answers not flushed yet.
-    held: Vec<u8>,
+    pub(crate) held: Vec<u8>,
     /// Answers on their way.
     pub out: Vec<u8>,
     pub dead: bool,
@@ -343,21 +343,21 @@ impl Postgres {
         }
     }
 
-    fn begin(&mut self, kind: Transaction) {
+    pub(crate) fn begin(&mut self, kind: Transaction) {
         if self.transaction == Transaction::No {
             self.before = Some(self.values.clone());
         }
         self.transaction = kind;
     }
 
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.transaction = Transaction::No;
         self.before = None;
         self.deferred = None;
         self.portals.clear();
     }
 
-    fn roll_back(&mut self) {
+    pub(crate) fn roll_back(&mut self) {
         if let Some(before) = self.before.take() {
             self.values = before;
         }
@@ -374,7 +374,7 @@ impl Postgres {
         }
     }
 
-    fn error(&mut self, code: &str, message: &str, simple: bool) {
+    pub(crate) fn error(&mut self, code: &str, message: &str, simple: bool) {
         reply::put_error(&mut self.held, &failure(code, message));
         self.flush();
         self.copy = None;
@@ -549,199 +549,6 @@ impl Postgres {
         Step::Did
     }
 
-    fn row_description(&mut self) {
-        let column = Column { name: "answer", oid: 25, size: -1, format: 0 };
-        reply::put_row_description(&mut self.held, &[column]);
-    }
-
-    /// The language. A mark can be any word.
-    /// ```text
-    /// echo MARK              one row: the text, and the values bound
-    /// rows N MARK            N such rows
-    /// big N MARK             one row of N bytes
-    /// show NAME              one row
-    /// sleep MICROS MARK      no row, later
-    /// fail MARK | later MARK an error now | at the commit
-    /// notice MARK            a NOTICE
-    /// set NAME VALUE | reset NAME | reset all
-    /// begin | commit | rollback
-    /// copyin MARK | copyout N MARK
-    /// copyearly MARK         a COPY that fails before it has read anything
-    /// deallocate NAME | deallocate all | discard all
-    /// ```
-    fn statement(&mut self, portal: &mut Portal, limit: usize, simple: bool) -> Outcome {
-        let query = portal.text.clone();
-        let words: Vec<&str> = query.split_whitespace().collect();
-        let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
-        let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok());
-        let complete = |out: &mut Vec<u8>, tag: &str| reply::put_command_complete(out, tag);
-        match lower.first().map_or("", String::as_str) {
-            "" => reply::put_empty_query(&mut self.held),
-            "echo" => {
-                let row = format!("{query} {}", portal.values.join(","));
-                reply::put_data_row(&mut self.held, &[Some(row.as_bytes())]);
-                complete(&mut self.held, "SELECT 1");
-            }
-            "rows" => {
-                let count = number(1).unwrap_or(0);
-                while portal.sent < count {
-                    let row = format!("{} {query} {}", portal.sent, portal.values.join(","));
-                    reply::put_data_row(&mut self.held, &[Some(row.as_bytes())]);
-                    portal.sent += 1;
-                    if limit > 0 && portal.sent % limit == 0 && portal.sent < count {
-                        reply::put_portal_suspended(&mut self.held);
-                        return Outcome::Suspended;
-                    }
-                }
-                complete(&mut self.held, &format!("SELECT {count}"));
-            }
-            "big" => {
-                let row: Vec<u8> =
-                    query.bytes().cycle().take(number(1).unwrap_or(0)).collect::<Vec<_>>();
-                reply::put_data_row(&mut self.held, &[Some(&row)]);
-                complete(&mut self.held, "SELECT 1");
-            }
-            "show" => {
-                let value = self.value(words.get(1).unwrap_or(&"")).unwrap_or("").to_owned();
-                reply::put_data_row(&mut self.held, &[Some(value.as_bytes())]);
-                complete(&mut self.held, "SHOW");
-            }
-            "sleep" => return Outcome::Sleeps(number(1).unwrap_or(0) as u64),
-            "fail" => {
-                self.error("22012", &query, simple);
-                return Outcome::Failed;
-            }
-            "later" => {
-                self.deferred = Some(query.clone());
-                complete(&mut self.held, "INSERT 0 1");
-            }
-            "notice" => {
-                reply::put_notice(
-                    &mut self.held,
-                    &ErrorReply { severity: "NOTICE", ..failure("00000", &query) },
-                );
-                complete(&mut self.held, "DO");
-            }
-            "set" => {
-                let value = words.get(2..).unwrap_or_default().join(" ");
-                set(&mut self.values, words.get(1).unwrap_or(&""), &value);
-                complete(&mut self.held, "SET");
-            }
-            "reset" => {
-                self.reset(words.get(1).unwrap_or(&""));
-                complete(&mut self.held, "RESET");
-            }
-            "select" => {
-                for pair in portal.values.chunks(2) {
-                    if pair[1] == "invalid" {
-                        let message = format!("invalid value for parameter \"{}\"", pair[0]);
-                        self.error("22023", &message, simple);
-                        return Outcome::Failed;
-                    }
-                    set(&mut self.values, &pair[0], &pair[1]);
-                }
-                complete(&mut self.held, "SELECT 1");
-            }
-            "begin" | "commit" | "rollback" => return self.transaction(&lower[0], simple),
-            "copyin" => {
-                frame_into(&mut self.held, say::COPY_IN, &[0, 0, 1, 0, 0]);
-                self.flush();
-                self.copy = Some(CopyIn { simple, rows: 0 });
-                return Outcome::Copies;
-            }
-            "copyearly" => {
-                frame_into(&mut self.held, say::COPY_IN, &[0, 0, 1, 0, 0]);
-                self.error("P0001", &query, simple);
-                return Outcome::Failed;
-            }
-            "copyout" => {
-                frame_into(&mut self.held, say::COPY_OUT, &[0, 0, 1, 0, 0]);
-                let count = number(1).unwrap_or(0);
-                for row in 0..count {
-                    let row = format!("{row} {query}\n");
-                    frame_into(&mut self.held, say::COPY_DATA, row.as_bytes());
-                }
-                frame_into(&mut self.held, say::COPY_DONE, b"");
-                complete(&mut self.held, &format!("COPY {count}"));
-            }
-            "deallocate" | "discard" => return self.deallocate(&words, simple),
-            other => panic!("the server was sent a statement \"{other}\""),
-        }
-        Outcome::Done
-    }
-
-    fn transaction(&mut self, word: &str, simple: bool) -> Outcome {
-        let mut answer = word.to_ascii_uppercase();
-        let inside = matches!(self.transaction, Transaction::Block | Transaction::Failed);
-        if inside == (word == "begin") {
-            let message = if inside {
-                "there is already a transaction in progress"
-            } else {
-                "there is no transaction in progress"
-            };
-            reply::put_notice(
-                &mut self.held,
-                &ErrorReply { severity: "WARNING", ..failure("25001", message) },
-            );
-        }
-        match (word, self.transaction) {
-            ("begin", Transaction::Failed) => unreachable!("refused before"),
-            ("begin", _) => self.transaction = Transaction::Block,
-            ("commit", Transaction::Failed) => {
-                answer = "ROLLBACK".to_owned();
-                self.roll_back();
-            }
-            ("commit", _) => {
-                if let Some(mark) = self.deferred.take() {
-                    self.transaction = Transaction::Implicit;
-                    self.error("23503", &format!("deferred {mark}"), simple);
-                    return Outcome::Failed;
-                }
-                self.end();
-            }
-            _ => self.roll_back(),
-        }
-        reply::put_command_complete(&mut self.held, &answer);
-        Outcome::Done
-    }
-
-    fn deallocate(&mut self, words: &[&str], simple: bool) -> Outcome {
-        let what = words.get(1).unwrap_or(&"").to_ascii_lowercase();
-        if words[0].eq_ignore_ascii_case("discard") {
-            if self.transaction == Transaction::Block {
-                let message = "DISCARD ALL cannot run inside a transaction block";
-                self.error("25001", message, simple);
-                return Outcome::Failed;
-            }
-            self.statements.clear();
-            self.portals.clear();
-            self.reset("all");
-            reply::put_command_complete(&mut self.held, "DISCARD ALL");
-        } else if what == "all" {
-            self.statements.retain(|name, _| name.is_empty());
-            reply::put_command_complete(&mut self.held, "DEALLOCATE ALL");
-        } else if self.statements.remove(what.as_bytes()).is_some() {
-            reply::put_command_complete(&mut self.held, "DEALLOCATE");
-        } else {
-            let message = format!("prepared statement \"{what}\" does not exist");
-            self.error("26000", &message, simple);
-            return Outcome::Failed;
-        }
-        Outcome::Done
-    }
-
-    fn reset(&mut self, name: &str) {
-        if name.eq_ignore_ascii_case("all") {
-            self.values = self.session.clone();
-            return;
-        }
-        let session = self.session.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        match session {
-            Some((name, value)) => drop(self.values.insert(name.clone(), value.clone())),
-            None => self.values.retain(|known, _| !known.eq_ignore_ascii_case(name)),
-        }
-    }
-
     fn copy_message(&mut self, message: &Message) {
         let Some(copy) = &mut self.copy else { return };
         let simple = copy.simple;
@@ -770,7 +577,7 @@ impl Postgres {
 const ABORTED: &str =
     "current transaction is aborted, commands ignored until end of transaction block";
 
-fn failure<'a>(code: &'a str, message: &'a str) -> ErrorReply<'a> {
+pub(crate) fn failure<'a>(code: &'a str, message: &'a str) -> ErrorReply<'a> {
     ErrorReply { severity: "ERROR", code, message, detail: None, hint: None }
 }
 
@@ -804,7 +611,7 @@ fn values(rest: &[u8]) -> Vec<String> {
     values
 }
 
-fn set(values: &mut Values, name: &str, value: &str) {
+pub(crate) fn set(values: &mut Values, name: &str, value: &str) {
     let value = match name.to_ascii_lowercase().as_str() {
         "datestyle" if !value.contains(',') => format!("{value}, MDY"),
         _ => value.to_owned(),
@@ -813,7 +620,7 @@ fn set(values: &mut Values, name: &str, value: &str) {
     values.insert(known.unwrap_or_else(|| name.to_owned()), value);
 }
 
-fn frame_into(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
+pub(crate) fn frame_into(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
     out.push(tag);
     out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
     out.extend_from_slice(body);
