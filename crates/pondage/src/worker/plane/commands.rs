@@ -89,6 +89,10 @@ impl Plane {
         if !bool::from(client.secret.to_be_bytes().ct_eq(&secret.to_be_bytes())) {
             return;
         }
+        // After an error made here the client awaits no other before its Sync.
+        if client.skips {
+            return;
+        }
         if client.hold == Hold::Waiting && client.is_pooled() {
             let at = client.pool as usize;
             client.hold = Hold::No;
@@ -102,7 +106,8 @@ impl Plane {
             || (client.queued_resume && conn.server.is_quiet() && !client.batch_open);
         if before_its_turn && conn.server.status() == TxStatus::Idle {
             // It has a server by now, but its request has not been sent.
-            if !client.input.is_empty() {
+            // A Sync or Flush runs nothing.
+            if client.input.first().is_some_and(|head| b"QPBDECF".contains(head)) {
                 self.drop_request(slot);
                 self.settle_server(server);
             }
