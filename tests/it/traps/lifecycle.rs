@@ -144,7 +144,7 @@ fn trap_13_a_cancel_for_one_client_never_hits_the_next_one() {
     let (mut one, mut other) = (servers.client(), servers.client());
     // Idle: its last server is the other's now.
     one.run("select 1");
-    Batch::new().query("select pg_sleep(0.5), 'not cancelled'").to(&mut other);
+    Batch::new().query("select pg_sleep(3), 'not cancelled'").to(&mut other);
     wait_for_sleep(&pid_of_only(&servers));
     for _ in 0..5 {
         one.cancel(&address);

@@ -270,6 +270,10 @@ fn signals_drain_or_end() {
     let mut client = gateway.client(&database);
     client.run("begin");
     gateway.signal(Signal::TERM);
+    // Two signals at once would count as one.
+    wait::until("the doors to close", || {
+        std::net::TcpStream::connect(("127.0.0.1", gateway.port)).is_err()
+    });
     assert_eq!(client.one("select 'goes on'"), "goes on");
     gateway.signal(Signal::TERM);
     client.until_closed();

@@ -85,27 +85,36 @@ impl Plane {
     /// Cancels what a client is waiting for: on its server, or in its pool's queue. For an idle
     /// client it does nothing.
     fn cancel_client(&mut self, slot: u32, secret: u32) {
-        let Some(client) = self.clients.get(slot) else { return };
+        let Some(client) = self.clients.get_mut(slot) else { return };
         if !bool::from(client.secret.to_be_bytes().ct_eq(&secret.to_be_bytes())) {
             return;
         }
         if client.hold == Hold::Waiting && client.is_pooled() {
-            self.cancel_waiting(slot);
+            let at = client.pool as usize;
+            client.hold = Hold::No;
+            self.pools[at].pool.leave(slot);
+            self.drop_request(slot);
             return;
         }
         let server = client.server;
-        let busy = self.servers.get(server).is_some_and(|conn| !conn.server.is_quiet());
-        if busy && client.hold != Hold::SetUp {
+        let Some(conn) = self.servers.get(server) else { return };
+        let before_its_turn = client.hold == Hold::SetUp
+            || (client.queued_resume && conn.server.is_quiet() && !client.batch_open);
+        if before_its_turn && conn.server.status() == TxStatus::Idle {
+            // It has a server by now, but its request has not been sent.
+            if !client.input.is_empty() {
+                self.drop_request(slot);
+                self.settle_server(server);
+            }
+        } else if !conn.server.is_quiet() {
             self.cancel_server(server);
         }
     }
 
-    /// The client waits for a server: its request is answered as PostgreSQL answers one that was
-    /// cancelled, and dropped.
-    fn cancel_waiting(&mut self, slot: u32) {
+    /// The client's request has not been sent to a server: it is answered as PostgreSQL answers
+    /// one that was cancelled, and dropped.
+    fn drop_request(&mut self, slot: u32) {
         let client = &mut self.clients[slot];
-        self.pools[client.pool as usize].pool.leave(slot);
-        client.hold = Hold::No;
         let mut simple = false;
         if let Ok(Some(header)) = frame::header(&client.input) {
             simple = matches!(header.tag, tag::QUERY | tag::FUNCTION_CALL);

@@ -532,7 +532,7 @@ impl Plane {
         let now = self.now;
         loop {
             let pool = &mut self.pools[at as usize];
-            if pool.paused {
+            if pool.paused || pool.retired {
                 return;
             }
             let missing = pool.limits.min.saturating_sub(pool.pool.shared().servers.taken());
