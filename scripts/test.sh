@@ -31,7 +31,7 @@ step "documentation" env RUSTDOCFLAGS="-D warnings" \
     cargo doc --workspace --no-deps --document-private-items --locked --quiet
 step "build" cargo build --workspace --all-targets --locked
 step "the benchmark runner's tests" in_bench python3 -m unittest discover -s . -t .
-step "a tiny benchmark" env PONDAGE="$target/debug/pondage" scripts/bench.sh connect --tiny
+step "a tiny benchmark" env PONDAGE="$target/debug/pondage" scripts/bench.sh connect --tiny --sides direct,pondage
 step "drivers of other languages" cargo test --workspace --test it --locked -- \
     --ignored --test-threads=1 --nocapture drivers::
 step "tests" cargo test --workspace --locked --no-fail-fast

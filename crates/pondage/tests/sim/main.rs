@@ -39,7 +39,7 @@ fn every_client_hears_what_a_direct_connection_would_have_said() {
         return;
     }
     let mut failures = Vec::new();
-    for seed in 0..number("PONDAGE_SIM_ROUNDS").unwrap_or(300) {
+    for seed in 0..number("PONDAGE_SIM_ROUNDS").unwrap_or(250) {
         if let Err(error) = run(seed) {
             failures.push(error);
             if failures.len() > 40 {

@@ -113,7 +113,8 @@ impl Plan {
         }
     }
 
-    pub fn config(&self) -> String {
+    /// `limited`: each database says how many servers it may have, which is no less.
+    pub fn config(&self, limited: bool) -> String {
         let mut text = format!(
             "[listen]\npostgres = [\"127.0.0.1:6432\"]\n[runtime]\nworkers = {}\n[auth]\nmethod = \"{}\"\n\
              [users.ann]\npassword = \"{PASSWORD}\"\n\
@@ -130,6 +131,10 @@ impl Plan {
         text.push_str(&self.more);
         for database in 0..self.databases {
             text.push_str(&format!("[databases.db{database}]\nhost = \"127.0.0.1\"\n"));
+            if limited {
+                let most = self.pool_size + self.reserve;
+                text.push_str(&format!("max_server_connections = {most}\n"));
+            }
         }
         text
     }

@@ -51,7 +51,7 @@ pub struct World {
     pub(crate) random: StdRng,
     pub(crate) now: u64,
     pub(crate) common: Arc<Common>,
-    pub(crate) config: Arc<Config>,
+    pub(crate) configs: [Arc<Config>; 2],
     pub(crate) planes: Vec<Plane>,
     pub(crate) servers: Vec<Server>,
     pub(crate) at: HashMap<(usize, u32), usize>,
@@ -76,7 +76,11 @@ pub(crate) type Checked = Result<(), String>;
 impl World {
     pub fn new(seed: u64, plan: Plan) -> World {
         let mut random = StdRng::seed_from_u64(seed ^ 0x5eed);
-        let config = Arc::new(Config::from_text(&plan.config()).expect("a valid configuration"));
+        let configs = [false, true].map(|limited| {
+            let text = plan.config(limited);
+            Arc::new(Config::from_text(&text).expect("a valid configuration"))
+        });
+        let config = &configs[random.random_range(0..2)];
         let common = Arc::new(Common::default());
         let planes = (0..plan.workers)
             .map(|worker| {
@@ -102,7 +106,7 @@ impl World {
             random,
             now: 1_000_000,
             common,
-            config,
+            configs,
             planes,
             servers: Vec::new(),
             at: HashMap::new(),
@@ -154,6 +158,7 @@ impl World {
         if self.plan.mode == "statement" || self.plan.habits.storm {
             return Ok(());
         }
+        self.reload(1);
         let first = self.clients.len();
         for number in 0..self.plan.databases * self.plan.pool_size as usize {
             let database = format!("db{}", number % self.plan.databases);
@@ -354,10 +359,8 @@ impl World {
                     Command::Resume { database: None }
                 }
                 _ => {
-                    for plane in 0..self.planes.len() {
-                        let reload = ToWorker::Reload { config: self.config.clone(), tls: None };
-                        self.post.push(Post { due: self.now, plane, mail: Mail::Tell(reload) });
-                    }
+                    let config = self.random.random_range(0..2);
+                    self.reload(config);
                     return;
                 }
             };
@@ -390,6 +393,14 @@ impl World {
                     self.post.push(Post { due: self.now, plane: client.plane, mail });
                 }
             }
+        }
+    }
+
+    fn reload(&mut self, config: usize) {
+        for plane in 0..self.planes.len() {
+            let config = self.configs[config].clone();
+            let reload = ToWorker::Reload { config, tls: None };
+            self.post.push(Post { due: self.now, plane, mail: Mail::Tell(reload) });
         }
     }
 

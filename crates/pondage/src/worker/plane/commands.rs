@@ -321,23 +321,19 @@ impl Plane {
         }
         pool.retired = false;
         pool.disabled = config.disabled || self.disabled.contains(&pool.name.database);
-        // A limit that was not there before counts from now on only what comes; the budgets of
-        // servers are kept by name, so those of the old limits are given back as they were taken.
-        if limits.also.len() == pool.limits.also.len() {
-            pool.limits = limits;
-        } else {
-            pool.epoch += 1;
-            let taken = pool.servers.len();
-            for (budget, _) in &pool.limits.also {
-                (0..taken).for_each(|_| budget.give_back());
-            }
-            for (budget, _) in &limits.also {
-                (0..taken).for_each(|_| {
-                    budget.take(u32::MAX);
-                });
-            }
-            pool.limits = limits;
+        // The budgets of a database and of a user are kept by name: what this pool has taken of the
+        // old ones is given back, and taken of the new ones, though it may be more than they allow.
+        let pooled = pool.servers.iter().filter(|server| !self.servers[**server].replication);
+        let taken = pooled.count() + pool.pool.opening() as usize;
+        for (budget, _) in &pool.limits.also {
+            (0..taken).for_each(|_| budget.give_back());
         }
+        for (budget, _) in &limits.also {
+            (0..taken).for_each(|_| {
+                budget.take(u32::MAX);
+            });
+        }
+        pool.limits = limits;
         pool.client_budgets = budgets;
         pool.config = config;
     }
