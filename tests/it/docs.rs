@@ -79,7 +79,13 @@ fn every_link_between_pages_leads_somewhere() {
 
 #[test]
 fn every_code_is_explained_and_every_explained_code_exists() {
-    let source = files(&root().join("crates"), ".rs");
+    let crates = root().join("crates");
+    let mut source = files(&crates, ".rs");
+    // The SQLSTATE P0001, which a simulated server raises, is none of ours.
+    source.retain(|path| {
+        let inside = path.strip_prefix(&crates).expect("a file in crates");
+        !inside.components().any(|part| part.as_os_str() == "tests")
+    });
     let known: BTreeSet<String> = source.iter().flat_map(|path| codes(&read(path))).collect();
     let manual = ["docs/operating.md", "docs/configuration.md"];
     let explained: BTreeSet<String> = manual
