@@ -10,5 +10,6 @@ pub mod http;
 pub mod link;
 pub mod logging;
 pub mod process;
+pub mod route;
 pub mod session;
 pub mod worker;

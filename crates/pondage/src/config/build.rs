@@ -16,8 +16,8 @@ use super::settings::{Layer, Named, Scope, Setting, Settings};
 use super::source::Source;
 use super::value::{escaped, is_name, Value};
 use super::{
-    Address, Auth, AuthMethod, AuthQuery, Database, Host, Listen, ListenTls, ListenTlsMode,
-    LogFormat, PoolMode, PoolOptions, Runtime, ServerTls, ServerTlsMode, Telemetry,
+    Address, Auth, AuthMethod, AuthQuery, Coalesce, Database, Host, Listen, ListenTls,
+    ListenTlsMode, LogFormat, PoolMode, PoolOptions, Runtime, ServerTls, ServerTlsMode, Telemetry,
     UpstreamOptions, User,
 };
 
@@ -477,6 +477,12 @@ impl Builder<'_> {
             query_timeout: values.duration("query_timeout"),
             idle_transaction_timeout: values.duration("idle_transaction_timeout"),
             client_idle_timeout: values.duration("client_idle_timeout"),
+            coalesce: values.text("coalesce").and_then(|word| Coalesce::from_name(&word)),
+            prepare_simple: values.flag("prepare_simple"),
+            coalesce_writes: values.flag("coalesce_writes"),
+            coalesce_depth: values.count("coalesce_depth"),
+            coalesce_short: values.duration("coalesce_short"),
+            coalesce_stall: values.duration("coalesce_stall"),
         }
     }
 

@@ -224,6 +224,16 @@ pub enum PoolMode {
     Statement,
 }
 
+/// How statements of different clients may share a server's round trips.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Coalesce {
+    Off,
+    /// Back to back on one server, each in its own transaction.
+    Pipeline,
+    /// And reads of the extended protocol behind one Sync.
+    Batch,
+}
+
 /// What can be said for all, per database, per user and per user of a database; the nearest wins.
 #[derive(Debug, Clone, Default)]
 pub struct PoolOptions {
@@ -245,6 +255,12 @@ pub struct PoolOptions {
     pub query_timeout: Option<Duration>,
     pub idle_transaction_timeout: Option<Duration>,
     pub client_idle_timeout: Option<Duration>,
+    pub coalesce: Option<Coalesce>,
+    pub prepare_simple: Option<bool>,
+    pub coalesce_writes: Option<bool>,
+    pub coalesce_depth: Option<u32>,
+    pub coalesce_short: Option<Duration>,
+    pub coalesce_stall: Option<Duration>,
 }
 
 #[derive(Debug, Clone)]
@@ -292,6 +308,17 @@ pub struct PoolConfig {
     pub query_timeout: Duration,
     pub idle_transaction_timeout: Duration,
     pub client_idle_timeout: Duration,
+    pub coalesce: Coalesce,
+    /// Simple queries seen often are sent as prepared statements.
+    pub prepare_simple: bool,
+    /// Autocommit writes share a flush.
+    pub coalesce_writes: bool,
+    /// Statements in flight on one server.
+    pub coalesce_depth: u32,
+    /// A statement joins others while 99 of 100 of its kind take no longer.
+    pub coalesce_short: Duration,
+    /// What waits behind a statement that takes longer goes to another server.
+    pub coalesce_stall: Duration,
     pub max_database_clients: Option<u32>,
     pub max_user_clients: Option<u32>,
     pub max_database_servers: Option<u32>,

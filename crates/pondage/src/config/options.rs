@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::value::{Kind, Value};
-use super::{AuthMethod, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode};
+use super::{AuthMethod, Coalesce, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode};
 
 /// Where an option may stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -190,6 +190,12 @@ pub mod default {
     pub const QUERY_TIMEOUT: Duration = Duration::ZERO;
     pub const IDLE_TRANSACTION_TIMEOUT: Duration = Duration::ZERO;
     pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::ZERO;
+    pub const COALESCE: Coalesce = Coalesce::Batch;
+    pub const PREPARE_SIMPLE: bool = true;
+    pub const COALESCE_WRITES: bool = false;
+    pub const COALESCE_DEPTH: u32 = 64;
+    pub const COALESCE_SHORT: Duration = Duration::from_millis(1);
+    pub const COALESCE_STALL: Duration = Duration::from_millis(20);
 
     pub const SERVER_HOST: &str = "localhost";
     pub const SERVER_PORT: u16 = 5432;
@@ -214,6 +220,7 @@ pub mod limit {
     /// PostgreSQL's `max_connections` ends at 262143.
     pub const SERVERS: u32 = 262_143;
     pub const PREPARED_STATEMENTS: u32 = 1_000_000;
+    pub const DEPTH: u32 = 1024;
     pub const BACKLOG: u32 = 65_535;
 }
 
@@ -373,6 +380,27 @@ pub static TABLE: &[Row] = &[
     row(POOLS, "client_idle_timeout", NEVER, Preset::Duration(default::CLIENT_IDLE_TIMEOUT),
         &["client_idle_timeout"],
         "A client that is idle outside of a transaction for longer is closed."),
+    row(POOLS, "coalesce", Kind::Choice(Coalesce::WORDS), Preset::Text(default::COALESCE.name()),
+        &[],
+        "Short reads outside of transactions, of different clients, share trips to the server. \
+         `pipeline`: back to back on one server, each its own transaction; `batch`: also, in the \
+         extended protocol, several in one transaction; `off`: each travels alone."),
+    row(POOLS, "prepare_simple", Kind::Flag, Preset::Flag(default::PREPARE_SIMPLE), &[],
+        "Simple queries that differ only in constants and come often are sent as a prepared \
+         statement, where `coalesce` is not `off`."),
+    row(POOLS, "coalesce_writes", Kind::Flag, Preset::Flag(default::COALESCE_WRITES), &[],
+        "Single writes outside of transactions share a flush: each is its own transaction with \
+         `synchronous_commit = off`, and nobody is answered before a synchronous commit behind \
+         them is. Others may see a row for that moment before it is safe."),
+    row(POOLS, "coalesce_depth", Kind::Count { least: 1, most: limit::DEPTH },
+        Preset::Count(default::COALESCE_DEPTH), &[],
+        "Statements of different clients that may be in flight on one server."),
+    row(POOLS, "coalesce_short", Kind::Duration { zero: None },
+        Preset::Duration(default::COALESCE_SHORT), &[],
+        "A statement joins others while 99 of 100 like it take no longer."),
+    row(POOLS, "coalesce_stall", Kind::Duration { zero: None },
+        Preset::Duration(default::COALESCE_STALL), &[],
+        "Reads behind a statement that takes longer are sent again on another server."),
 
     row(DATABASE, "url", Kind::Url, Preset::None, &[],
         "The server in one line, `postgres://user:password@host:port/dbname?sslmode=require`, \

@@ -58,6 +58,12 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
             default::IDLE_TRANSACTION_TIMEOUT
         ),
         client_idle_timeout: nearest!(client_idle_timeout, default::CLIENT_IDLE_TIMEOUT),
+        coalesce: nearest!(coalesce, default::COALESCE),
+        prepare_simple: nearest!(prepare_simple, default::PREPARE_SIMPLE),
+        coalesce_writes: nearest!(coalesce_writes, default::COALESCE_WRITES),
+        coalesce_depth: nearest!(coalesce_depth, default::COALESCE_DEPTH),
+        coalesce_short: nearest!(coalesce_short, default::COALESCE_SHORT),
+        coalesce_stall: nearest!(coalesce_stall, default::COALESCE_STALL),
         max_database_clients: database.max_client_connections,
         max_user_clients: user_section.and_then(|section| section.max_client_connections),
         max_database_servers: database.max_server_connections,

@@ -1,6 +1,6 @@
 //! The words that stand for closed choices, once for reading, printing and the reference page.
 
-use super::{AuthMethod, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode};
+use super::{AuthMethod, Coalesce, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode};
 
 macro_rules! words {
     ($type:ident: $($variant:ident = $word:literal),+) => {
@@ -24,6 +24,7 @@ macro_rules! words {
     };
 }
 
+words!(Coalesce: Off = "off", Pipeline = "pipeline", Batch = "batch");
 words!(PoolMode: Session = "session", Transaction = "transaction", Statement = "statement");
 words!(AuthMethod: Scram = "scram", Md5 = "md5", Password = "password", Trust = "trust");
 words!(ListenTlsMode:

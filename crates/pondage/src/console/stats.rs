@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use backend::moment::Moment;
 
-use crate::worker::snapshot::{Histogram, PoolSnapshot, Totals};
+use crate::worker::snapshot::{Coalesced, Histogram, PoolSnapshot, Totals};
 
 /// Before the first sample: a second, so that the first averages are rates too.
 const FIRST_PERIOD_US: u64 = 1_000_000;
@@ -168,6 +168,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
         server_opens,
         server_closes,
         cancels,
+        coalesced,
         query_time,
         wait_time,
     } = more;
@@ -187,8 +188,23 @@ pub fn add(totals: &mut Totals, more: &Totals) {
     totals.server_opens += server_opens;
     totals.server_closes += server_closes;
     totals.cancels += cancels;
+    add_coalesced(&mut totals.coalesced, coalesced);
     add_histogram(&mut totals.query_time, query_time);
     add_histogram(&mut totals.wait_time, wait_time);
+}
+
+fn add_coalesced(totals: &mut Coalesced, more: &Coalesced) {
+    let Coalesced { why, trips, batched, trained, prepared, skipped, stalled, lost } = more;
+    for (count, more) in totals.why.iter_mut().zip(why) {
+        *count += more;
+    }
+    totals.trips += trips;
+    totals.batched += batched;
+    totals.trained += trained;
+    totals.prepared += prepared;
+    totals.skipped += skipped;
+    totals.stalled += stalled;
+    totals.lost += lost;
 }
 
 fn add_histogram(histogram: &mut Histogram, more: &Histogram) {

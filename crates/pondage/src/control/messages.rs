@@ -14,6 +14,7 @@ use wire::pg::auth::Secret;
 
 use crate::config::{Config, PoolConfig, Upstream};
 use crate::link::{Ends, Link};
+use crate::route::Verdict;
 use crate::worker::snapshot::WorkerSnapshot;
 
 /// A connection on a worker; `generation` tells it from an earlier one in the same slot.
@@ -82,6 +83,21 @@ pub enum ToControl {
     },
     ConsoleGone {
         client: Ref,
+    },
+    /// What may be done with statements like `text`, as this pool's user sees the database;
+    /// answered by [`ToWorker::Judged`].
+    Judge {
+        worker: u8,
+        config: Arc<PoolConfig>,
+        proven: Option<Credential>,
+        /// The worker's number of the shape.
+        shape: u32,
+        text: Box<[u8]>,
+    },
+    /// A client has changed definitions in this database: every worker is told
+    /// [`ToWorker::Redefined`].
+    Redefined {
+        database: String,
     },
 }
 
@@ -160,6 +176,17 @@ pub enum ToWorker {
     },
     CancelDone {
         server: Ref,
+    },
+    /// Parser and catalogues have looked at a statement. An error is one that may pass (the
+    /// database can't be reached); the shape is judged again later.
+    Judged {
+        pool: PoolName,
+        shape: u32,
+        verdict: Result<Box<Verdict>, String>,
+    },
+    /// What was judged in this database may have changed.
+    Redefined {
+        database: String,
     },
     /// Bytes for a console client; `close` ends the connection after them.
     ConsoleReply {

@@ -15,6 +15,7 @@ pub mod authquery;
 pub mod cancel;
 pub mod client_tls;
 pub mod dial;
+pub mod judge;
 pub mod keys;
 pub mod messages;
 pub mod open;
@@ -40,7 +41,8 @@ use crate::link::{Ends, Link};
 use crate::worker::WorkerHandle;
 use authquery::AuthQueries;
 use dial::Dialer;
-use messages::{Ref, Shutdown, ToControl, ToWorker};
+use judge::Judges;
+use messages::{PoolName, Ref, Shutdown, ToControl, ToWorker};
 
 /// Handshakes of clients under way at one time; the connection of one more is dropped.
 pub const HANDSHAKES_MAX: usize = 4096;
@@ -55,6 +57,7 @@ pub struct Control {
     workers: Vec<WorkerHandle>,
     dialer: Arc<Dialer>,
     auth_queries: AuthQueries,
+    judges: Judges,
     handshakes: Semaphore,
     cancels: Semaphore,
     /// The clock of every [`Moment`].
@@ -80,6 +83,7 @@ impl Control {
             listen_tls: ArcSwapOption::new(listen_tls),
             workers,
             auth_queries: AuthQueries::new(dialer.clone()),
+            judges: Judges::new(dialer.clone()),
             dialer,
             handshakes: Semaphore::new(HANDSHAKES_MAX),
             cancels: Semaphore::new(CANCELS_MAX),
@@ -137,6 +141,18 @@ impl Control {
                 let _permit = self.cancels.acquire().await;
                 self.dialer.cancel(&upstream, &ends, pid, &key).await;
                 self.tell(server.worker, ToWorker::CancelDone { server });
+            }
+            ToControl::Judge { worker, config, proven, shape, text } => {
+                let pool =
+                    PoolName { database: config.database.clone(), user: config.user.clone() };
+                let verdict = self.judges.judge(&config, proven, &text).await.map(Box::new);
+                self.tell(worker, ToWorker::Judged { pool, shape, verdict });
+            }
+            ToControl::Redefined { database } => {
+                self.judges.forget(&database);
+                for worker in &self.workers {
+                    worker.send(ToWorker::Redefined { database: database.clone() });
+                }
             }
             ToControl::Console { .. } | ToControl::ConsoleGone { .. } => {}
         }

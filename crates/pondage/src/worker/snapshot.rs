@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::config::{PoolConfig, PoolMode};
 use crate::link::Ends;
+use crate::route::{Way, Why};
 
 #[derive(Debug, Clone, Default)]
 pub struct WorkerSnapshot {
@@ -13,11 +14,38 @@ pub struct WorkerSnapshot {
     pub clients: Vec<ConnectionSnapshot>,
     pub servers: Vec<ConnectionSnapshot>,
     pub memory: Vec<MemorySnapshot>,
+    pub queries: Vec<QuerySnapshot>,
     pub turns: u64,
     /// Log-ins under way, not yet in a pool.
     pub logging_in: u32,
     /// Clients refused or failed before they were in a pool, by SQLSTATE.
     pub refused: Vec<(String, u64)>,
+}
+
+/// A row of SHOW QUERIES: the statements of one shape in one pool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QuerySnapshot {
+    pub database: String,
+    pub user: String,
+    /// With `?` for every constant, cut at a named ceiling.
+    pub text: String,
+    pub calls: u64,
+    /// From the request to the last byte of its answer.
+    pub time: Histogram,
+    /// Those that were sent together with others' or might have been.
+    pub joined: u64,
+    /// Statements on their way with them, summed over `joined`; the mean depth is their ratio.
+    pub company: u64,
+    /// Simple queries that were sent as a prepared statement.
+    pub prepared: u64,
+    /// Sent once more: skipped behind another's error, stalled, or a server lost.
+    pub again: u64,
+    pub errors: u64,
+    /// How the last one travelled, and why.
+    pub way: Way,
+    pub why: Why,
+    /// The verdict's own words.
+    pub reason: String,
 }
 
 #[derive(Debug, Clone)]
@@ -68,8 +96,27 @@ pub struct Totals {
     pub server_opens: u64,
     pub server_closes: u64,
     pub cancels: u64,
+    pub coalesced: Coalesced,
     pub query_time: Histogram,
     pub wait_time: Histogram,
+}
+
+/// What statements that shared trips came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Coalesced {
+    /// Statements that travelled, by [`Why`]; [`Why::Free`] are those that joined.
+    pub why: [u64; Why::ALL.len()],
+    /// Writes to a server that took statements of one or more clients along.
+    pub trips: u64,
+    /// Of those that joined: behind a shared Sync, in a train, as a prepared statement though the
+    /// client sent a simple query.
+    pub batched: u64,
+    pub trained: u64,
+    pub prepared: u64,
+    /// Sent again: behind another's error, behind a stalled statement, after a lost server.
+    pub skipped: u64,
+    pub stalled: u64,
+    pub lost: u64,
 }
 
 /// Durations in buckets that double: bucket `i` counts those up to `50 us << i`; the last one

@@ -10,7 +10,7 @@ use tokio_postgres::NoTls;
 use wire::pg::auth::Secret;
 
 use super::certificates::Certificates;
-use crate::config::{Host, PoolConfig, PoolMode, ServerTls, ServerTlsMode, Upstream};
+use crate::config::{Coalesce, Host, PoolConfig, PoolMode, ServerTls, ServerTlsMode, Upstream};
 use crate::demo::cluster::Cluster;
 
 const HBA: &str = "
@@ -146,6 +146,12 @@ pub fn pool(upstream: Upstream) -> PoolConfig {
         query_timeout: never,
         idle_transaction_timeout: never,
         client_idle_timeout: never,
+        coalesce: Coalesce::Batch,
+        prepare_simple: true,
+        coalesce_writes: false,
+        coalesce_depth: 64,
+        coalesce_short: Duration::from_millis(1),
+        coalesce_stall: Duration::from_millis(20),
         max_database_clients: None,
         max_user_clients: None,
         max_database_servers: None,

@@ -64,6 +64,7 @@ impl Plane {
             ToWorker::Shutdown(shutdown) => self.shut_down(shutdown),
             ToWorker::Wanted { pool, worker } => self.wanted(&pool, worker),
             ToWorker::CancelKey { slot, secret, .. } => self.cancel_client(slot, secret),
+            ToWorker::Judged { .. } | ToWorker::Redefined { .. } => {}
             ToWorker::Client { .. } | ToWorker::ServerOpened { .. } | ToWorker::Server(_) => {}
         }
     }

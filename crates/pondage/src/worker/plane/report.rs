@@ -24,6 +24,7 @@ impl Plane {
                 .collect(),
             servers: self.servers.iter().map(|(slot, conn)| self.server_row(slot, conn)).collect(),
             memory: self.memory(),
+            queries: Vec::new(),
             turns: self.turns,
             logging_in: self.logging_in,
             refused: self.refused.iter().map(|(code, count)| (code.clone(), *count)).collect(),
