@@ -5,6 +5,8 @@
 
 mod analysis;
 mod leading;
+mod scan;
 
 pub use analysis::Use;
 pub use leading::{leading, Dropped, Leading};
+pub use scan::{Literal, LiteralKind, Scan};

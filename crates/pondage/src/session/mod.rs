@@ -6,3 +6,4 @@ pub mod client;
 pub mod login;
 pub mod names;
 pub mod options;
+pub mod unit;

@@ -80,7 +80,7 @@ impl Plane {
     fn server_state(&self, conn: &ServerConn) -> &'static str {
         match conn.place {
             Place::Lent if conn.preparing == Preparing::Checking => "tested",
-            Place::Lent => "active",
+            Place::Lent | Place::Carrying => "active",
             Place::Idle => "idle",
             Place::Cleaning if conn.cancels > 0 => "being_canceled",
             Place::Cleaning => "used",
