@@ -80,6 +80,17 @@ pub enum Way {
     Train,
 }
 
+impl Way {
+    pub fn word(self) -> &'static str {
+        match self {
+            Way::Alone => "alone",
+            Way::Pipeline => "pipeline",
+            Way::Batch => "batch",
+            Way::Train => "train",
+        }
+    }
+}
+
 /// Why a statement travelled as it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -141,6 +152,15 @@ impl Why {
             Why::Slow => "slow",
             Why::Settings => "settings",
             Why::Again => "again",
+        }
+    }
+
+    /// For people: with the verdict's own words, if it has any.
+    pub fn told(self, reason: &str) -> String {
+        match self {
+            _ if reason.is_empty() => self.to_string(),
+            Why::Judged => format!("{self}: {reason}"),
+            _ => format!("{self} (parser and catalogues: {reason})"),
         }
     }
 }
@@ -221,6 +241,19 @@ mod tests {
         }
         assert!(history.is_short());
         assert!(history.mean_us < 40);
+    }
+
+    #[test]
+    fn a_verdict_has_its_own_words() {
+        assert_eq!(Why::Free.told(""), "nothing stands against it");
+        assert_eq!(
+            Why::Free.told("function random() is volatile"),
+            "nothing stands against it (parser and catalogues: function random() is volatile)"
+        );
+        assert_eq!(
+            Why::Judged.told("it locks rows"),
+            "parser or catalogues found something against it: it locks rows"
+        );
     }
 
     #[test]

@@ -7,4 +7,4 @@ mod analysis;
 mod leading;
 
 pub use analysis::Use;
-pub use leading::{leading, Dropped, Leading};
+pub use leading::{leading, says, Dropped, Leading};
