@@ -244,19 +244,6 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_has_its_own_words() {
-        assert_eq!(Why::Free.told(""), "nothing stands against it");
-        assert_eq!(
-            Why::Free.told("function random() is volatile"),
-            "nothing stands against it (parser and catalogues: function random() is volatile)"
-        );
-        assert_eq!(
-            Why::Judged.told("it locks rows"),
-            "parser or catalogues found something against it: it locks rows"
-        );
-    }
-
-    #[test]
     fn a_long_answer_counts_as_slow() {
         let mut history = ran(20, 30);
         history.record(Duration::from_micros(30), SHORT, true);
