@@ -101,6 +101,17 @@ pub enum Way {
     Train,
 }
 
+impl Way {
+    pub fn word(self) -> &'static str {
+        match self {
+            Way::Alone => "alone",
+            Way::Pipeline => "pipeline",
+            Way::Batch => "batch",
+            Way::Train => "train",
+        }
+    }
+}
+
 /// Why a statement travelled as it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -162,6 +173,15 @@ impl Why {
             Why::Slow => "slow",
             Why::Settings => "settings",
             Why::Again => "again",
+        }
+    }
+
+    /// For people: with the verdict's own words, if it has any.
+    pub fn told(self, reason: &str) -> String {
+        match self {
+            _ if reason.is_empty() => self.to_string(),
+            Why::Judged => format!("{self}: {reason}"),
+            _ => format!("{self} (parser and catalogues: {reason})"),
         }
     }
 }
