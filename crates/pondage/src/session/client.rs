@@ -7,6 +7,7 @@ use std::sync::Arc;
 use backend::moment::Moment;
 use backend::settings::Settings;
 
+use super::explain::Last;
 use super::login::Login;
 use super::names::Names;
 use super::unit::Unit;
@@ -96,6 +97,8 @@ pub struct Client {
     pub unit: Option<Box<Unit>>,
     /// The shape of the statement that is in flight by itself; [`NONE`]: none that is followed.
     pub asking: u32,
+    /// How its last statement travelled.
+    pub last: Option<Last>,
     /// Its next statement travels alone, for this reason.
     pub alone: Option<Why>,
     /// What it is sent waits until what its statement has done is safe.

@@ -215,6 +215,11 @@ impl Shape {
         }
     }
 
+    /// The verdict's words.
+    pub fn reason(&self) -> &str {
+        self.verdict.as_ref().map_or("", |verdict| &verdict.reason)
+    }
+
     /// The text with `?` for every constant.
     pub fn plain_text(&self) -> String {
         let plain = self.text.iter().map(|byte| if *byte < b' ' { b'?' } else { *byte });

@@ -56,8 +56,8 @@ impl Plane {
                     }
                 }
             }
-            ToWorker::Snapshot { reply } => {
-                let _ = reply.send(Box::new(self.snapshot()));
+            ToWorker::Snapshot { queries, reply } => {
+                let _ = reply.send(Box::new(self.snapshot(queries)));
             }
             ToWorker::Command { command, reply } => self.command(command, reply),
             ToWorker::Reload { config, tls } => self.reload(config, tls.is_some()),

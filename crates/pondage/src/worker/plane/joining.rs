@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use backend::statement::Statement;
+use wire::pg::backend::TxStatus;
 use wire::pg::frame::{Header, HEADER_BYTES};
 use wire::pg::frontend::tag;
 
@@ -114,6 +115,21 @@ impl Plane {
         Some(self.note(slot, shape))
     }
 
+    /// A query goes to the client's own server. In a transaction nobody has looked at it yet.
+    pub(super) fn follow(&mut self, slot: u32, text: &[u8]) {
+        let client = &self.clients[slot];
+        let pool = &self.pools[client.pool as usize];
+        let config = &pool.config;
+        if client.asking != NONE || config.coalesce == Coalesce::Off {
+            return;
+        }
+        if self.quiet_status(slot).is_some_and(|status| status != TxStatus::Idle) {
+            if let Some(shape) = self.shape_of(slot, text) {
+                self.alone(slot, shape, Why::Transaction);
+            }
+        }
+    }
+
     /// The statement that is coming is of this shape.
     fn note(&mut self, slot: u32, shape: u32) -> u32 {
         self.clients[slot].asking = shape;
@@ -161,7 +177,7 @@ impl Plane {
         None
     }
 
-    pub(super) fn count_why(&mut self, slot: u32, why: Why) {
+    fn count_why(&mut self, slot: u32, why: Why) {
         let pool = self.clients[slot].pool as usize;
         self.pools[pool].totals.coalesced.why[why as usize] += 1;
     }

@@ -417,6 +417,7 @@ impl Plane {
             duplicate: None,
             unit: None,
             asking: NONE,
+            last: None,
             alone: None,
             corked: false,
             close_needed: false,

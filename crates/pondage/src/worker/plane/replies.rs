@@ -8,7 +8,9 @@ use wire::pg::{backend as reply, sqlstate};
 use super::trips::LONG_ANSWER_BYTES;
 use super::{Place, Plane, BUFFER_BYTES};
 use crate::config::PoolMode;
+use crate::route::Way;
 use crate::session::client::{Client, Hold, NONE};
+use crate::session::explain::Last;
 use crate::worker::slots::Slots;
 
 /// An [`Event`] kept until the server that told it is no longer borrowed.
@@ -229,12 +231,21 @@ impl Plane {
         let client = &mut self.clients[slot];
         let id = std::mem::replace(&mut client.asking, NONE);
         client.alone = None;
+        let took = self.now.since(client.asked);
         let Some(conn) = self.servers.get(client.server) else { return };
         let long = client.out.len() >= LONG_ANSWER_BYTES;
         let pool = &mut self.pools[client.pool as usize];
         let Some(shape) = pool.shapes.get_mut(id) else { return };
+        client.last = Some(Last {
+            shape: Some(id),
+            way: Way::Alone,
+            why: shape.why,
+            company: 0,
+            prepared: false,
+            took_us: u32::try_from(took.as_micros()).unwrap_or(u32::MAX),
+        });
         shape.calls += 1;
-        shape.time.record(self.now.since(client.asked).as_micros() as u64);
+        shape.time.record(took.as_micros() as u64);
         shape.history.ran_alone(self.now.since(conn.server.since.max(client.asked)), long);
     }
 

@@ -17,6 +17,7 @@ use super::{Effect, Plane, ServerConn, OUT_BYTES_HIGH, STATEMENT_BYTES_MAX, WHOL
 use crate::config::PoolMode;
 use crate::control::messages::ToControl;
 use crate::session::client::{Hold, Phase, Rest, NONE};
+use crate::session::explain;
 use crate::session::login::Refused;
 use crate::session::names::Unnamed;
 
@@ -284,7 +285,7 @@ impl Plane {
     }
 
     /// The transaction status, when nothing of the client's is in flight.
-    fn quiet_status(&self, slot: u32) -> Option<TxStatus> {
+    pub(super) fn quiet_status(&self, slot: u32) -> Option<TxStatus> {
         let client = &self.clients[slot];
         match self.servers.get(client.server) {
             None => Some(TxStatus::Idle),
@@ -306,6 +307,12 @@ impl Plane {
 
     fn query(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
         let text = body.strip_suffix(b"\0").unwrap_or(body);
+        if explain::is_request(text) && header.total <= bytes.len() {
+            if let Some(status) = self.quiet_status(slot) {
+                self.explain_last(slot, status);
+                return Taken::Bytes(header.total);
+            }
+        }
         let begins = leading(text);
         match begins {
             Leading::Other | Leading::SetConfig => {}
@@ -342,6 +349,7 @@ impl Plane {
         if !self.ensure_server(slot) {
             return Taken::Held;
         }
+        self.follow(slot, text);
         let now = self.now;
         let client = &mut self.clients[slot];
         client.copy_ended = false;
@@ -355,6 +363,20 @@ impl Plane {
         self.servers[server].server.littered |= begins == Leading::SetConfig;
         self.push(slot, Request::forward(Owner(slot), Kind::Query).telling(told));
         self.forward(slot, header, bytes)
+    }
+
+    /// EXPLAIN LAST STATEMENT is answered here.
+    fn explain_last(&mut self, slot: u32, status: TxStatus) {
+        let client = &self.clients[slot];
+        let last = client.last;
+        let shapes = &self.pools[client.pool as usize].shapes;
+        let shape = last.and_then(|last| shapes.get(last.shape?));
+        let text = shape.map(|shape| shape.plain_text());
+        let reason = shape.map(|shape| shape.reason().to_owned());
+        self.tell(slot, |out| {
+            explain::put_answer(out, last.as_ref(), text.as_deref(), reason.as_deref());
+            reply::put_ready(out, status);
+        });
     }
 
     /// DEALLOCATE of a name that was prepared by the protocol: on the servers it has another name

@@ -21,6 +21,7 @@ use super::{Effect, Place, Plane};
 use crate::control::messages::{PoolName, ToControl};
 use crate::route::{Verdict, Way, Why};
 use crate::session::client::{Hold, NONE};
+use crate::session::explain::Last;
 use crate::session::login::Refused;
 use crate::session::unit::{extended, Form, Unit};
 
@@ -325,6 +326,15 @@ impl Plane {
         if let Some(conn) = self.servers.get_mut(unit.server) {
             conn.carrier.leave(Owner(slot), true);
         }
+        let took = self.now.since(unit.arrived).as_micros();
+        self.clients[slot].last = Some(Last {
+            shape: Some(unit.shape),
+            way: unit.way,
+            why: Why::Free,
+            company: unit.company,
+            prepared: matches!(unit.form, Form::StandIn { .. }),
+            took_us: u32::try_from(took).unwrap_or(u32::MAX),
+        });
         self.unit_counted(slot, &unit, long);
         self.unnamed_kept(slot, &unit);
         let pool = &mut self.pools[at];
