@@ -23,6 +23,20 @@ have_postgresql() {
     return 1
 }
 
+# For the bindings of PostgreSQL's parser: the library and the compiler's own headers.
+have_libclang() {
+    for library in "${LIBCLANG_PATH:-/usr/lib}"/libclang.so* /usr/lib/llvm-*/lib/libclang.so* \
+        /usr/lib/*/libclang-[0-9]*.so* /usr/lib64/libclang.so* ''; do
+        [ -e "$library" ] && break
+    done
+    [ -n "$library" ] || return 1
+    for header in /usr/lib*/llvm-*/lib*/clang/*/include/stddef.h \
+        /usr/lib*/clang/*/include/stddef.h; do
+        [ -e "$header" ] && return
+    done
+    return 1
+}
+
 # Minor versions of Rust: what the workspace asks for, and what is here.
 rust_wanted() { sed -n 's/^rust-version = "1\.\([0-9]*\).*/\1/p' Cargo.toml; }
 rust_here() { cargo --version | sed -n 's/^cargo 1\.\([0-9]*\)\..*/\1/p'; }
@@ -64,6 +78,7 @@ cd "$(dirname "$0")/.."
 want cc gcc
 want cc libc6-dev
 want make make
+have_libclang || missing="$missing libclang-dev"
 have_postgresql || missing="$missing postgresql"
 want psql postgresql-client
 # The last resort: older distributions carry one too old, which check_rust then says.

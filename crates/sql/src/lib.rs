@@ -1,10 +1,14 @@
 //! What a statement is and touches.
 //!
-//! [`leading()`] is a scanner for the hot path: it reads the first words of a text and never
-//! allocates. It knows just what the pooler has to know before a statement is sent.
+//! Three readers, from the cheapest to the dearest. [`leading()`] reads the first words of a text.
+//! [`Scan`] reads all of it and tells its shape: the text without the values of its literals. Both
+//! are for the hot path and never allocate at steady state. A [`Parser`] understands a text; it is
+//! asked once for each shape.
 
 mod analysis;
 mod leading;
+mod scan;
 
-pub use analysis::Use;
+pub use analysis::{Analysis, Name, Parser, PostgresParser, Statement, Unparsed, Use};
 pub use leading::{leading, Dropped, Leading};
+pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};

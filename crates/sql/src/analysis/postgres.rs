@@ -1,0 +1,169 @@
+//! PostgreSQL's parser as a library, and the way to it and back.
+
+use pg_query::protobuf::{ScanToken, Token};
+
+use super::tree::Node;
+use super::walk::Walk;
+use super::{Analysis, Parser, Statement, Unparsed, Use};
+use crate::scan::Literal;
+
+/// libpg_query: the parser of PostgreSQL 18.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PostgresParser;
+
+impl Parser for PostgresParser {
+    fn analyse(&self, text: &str, literals: &[Literal]) -> Result<Analysis, Unparsed> {
+        let nothing = |statement, statements| Analysis {
+            statement,
+            statements,
+            obstacles: Vec::new(),
+            relations: Vec::new(),
+            written: None,
+            functions: Vec::new(),
+            operators: Vec::new(),
+            types: Vec::new(),
+            columns: Vec::new(),
+            parameters: 0,
+            literals: vec![Use::Fixed; literals.len()],
+        };
+        // The library can't return an empty list of tokens.
+        if text.bytes().all(|byte| byte.is_ascii_whitespace() || byte == 0x0b) {
+            return Ok(nothing(Statement::Other(""), 0));
+        }
+        let tokens = pg_query::scan_tokens(text).map_err(unparsed)?;
+        let statements = pg_query::split_with_parser(text).map_err(unparsed)?.len();
+        let first = first_word(text, &tokens);
+        // Trees of the other statements are of no use, and the library's parse() looks into them
+        // with assertions that end the process.
+        if statements != 1 || !WITH_TREE.contains(&first) {
+            return Ok(nothing(Statement::Other(first), statements));
+        }
+        let parsed = pg_query::parse(text, 0).map_err(unparsed)?;
+        let [statement] = parsed.protobuf.stmts.as_slice() else {
+            return Err(Unparsed("the parser counts statements in two ways".to_owned()));
+        };
+        let tree = Node::of(statement).map_err(|e| Unparsed(e.to_string()))?;
+        let statement = tree.node().and_then(|raw| raw.child("stmt"));
+        let statement = statement.ok_or_else(|| Unparsed("the tree is empty".to_owned()))?;
+
+        let mut analysis = nothing(statement_of(statement, first), 1);
+        let mut walk = Walk::new(&mut analysis);
+        walk.statement(statement)?;
+        let constants = walk.constants;
+        if analysis.parameters == 0 && lines_up(&tokens, text, literals) {
+            for (literal, r#use) in literals.iter().zip(&mut analysis.literals) {
+                if constants.contains(&(literal.start, literal.kind)) {
+                    *r#use = Use::Parameter(literal.kind.oid());
+                }
+            }
+        }
+        tidy(&mut analysis);
+        Ok(analysis)
+    }
+}
+
+/// What begins with one of these has a tree that is looked at.
+const WITH_TREE: [&str; 8] =
+    ["SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE"];
+
+/// The first words of all other statements, so that they have names that last.
+const WITHOUT_TREE: [&str; 45] = [
+    "ABORT",
+    "ALTER",
+    "ANALYSE",
+    "ANALYZE",
+    "BEGIN",
+    "CALL",
+    "CHECKPOINT",
+    "CLOSE",
+    "CLUSTER",
+    "COMMENT",
+    "COMMIT",
+    "COPY",
+    "CREATE",
+    "DEALLOCATE",
+    "DECLARE",
+    "DISCARD",
+    "DO",
+    "DROP",
+    "END",
+    "EXECUTE",
+    "EXPLAIN",
+    "FETCH",
+    "GRANT",
+    "IMPORT",
+    "LISTEN",
+    "LOAD",
+    "LOCK",
+    "MOVE",
+    "NOTIFY",
+    "PREPARE",
+    "REASSIGN",
+    "REFRESH",
+    "REINDEX",
+    "RELEASE",
+    "RESET",
+    "REVOKE",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "SECURITY",
+    "SET",
+    "SHOW",
+    "START",
+    "TRUNCATE",
+    "UNLISTEN",
+    "VACUUM",
+];
+
+fn unparsed(error: pg_query::Error) -> Unparsed {
+    Unparsed(error.to_string())
+}
+
+/// In upper case; past comments and opening parentheses. Empty for one that is not known.
+fn first_word(text: &str, tokens: &[ScanToken]) -> &'static str {
+    let passed = |token: &&ScanToken| {
+        ![Token::SqlComment, Token::CComment, Token::Ascii40, Token::Ascii59]
+            .contains(&token.token())
+    };
+    let Some(first) = tokens.iter().find(passed) else { return "" };
+    let word = text.get(first.start as usize..first.end as usize).unwrap_or_default();
+    let known = WITH_TREE.iter().chain(&WITHOUT_TREE);
+    known.copied().find(|known| known.eq_ignore_ascii_case(word)).unwrap_or("")
+}
+
+fn statement_of(statement: &Node, first: &'static str) -> Statement {
+    match statement.kind {
+        "SelectStmt" => Statement::Select,
+        "InsertStmt" => Statement::Insert,
+        "UpdateStmt" => Statement::Update,
+        "DeleteStmt" => Statement::Delete,
+        "MergeStmt" => Statement::Merge,
+        _ => Statement::Other(first),
+    }
+}
+
+/// Whether PostgreSQL's own scanner has the same literals.
+fn lines_up(tokens: &[ScanToken], text: &str, literals: &[Literal]) -> bool {
+    let constants = tokens
+        .iter()
+        .filter(|token| [Token::Iconst, Token::Fconst, Token::Sconst].contains(&token.token()));
+    let starts = constants.map(|token| (token.start as u32, token.end as u32));
+    let ours = literals.iter().map(|literal| {
+        let signed = text.as_bytes().get(literal.start as usize) == Some(&b'-');
+        (literal.start + u32::from(signed), literal.end)
+    });
+    starts.eq(ours)
+}
+
+fn tidy(analysis: &mut Analysis) {
+    fn sorted<T: Ord>(list: &mut Vec<T>) {
+        list.sort();
+        list.dedup();
+    }
+    sorted(&mut analysis.obstacles);
+    sorted(&mut analysis.relations);
+    sorted(&mut analysis.functions);
+    sorted(&mut analysis.operators);
+    sorted(&mut analysis.types);
+    sorted(&mut analysis.columns);
+}

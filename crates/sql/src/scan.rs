@@ -1,0 +1,828 @@
+//! The shape of a text: all of it but the values of its literals.
+//!
+//! A scanner for the hot path. It knows PostgreSQL's lexical rules and nothing of its grammar. Two
+//! texts of the same shape have the same parse tree but for constants, and those have the same
+//! types; so what the parser and the catalogues say about one holds for the other. What can't be
+//! told for certain from tokens alone makes [`Scan::scan`] say no, and the text is left alone.
+//!
+//! In a shape each literal is one byte below 0x20 that names its kind ([`LiteralKind::byte`]); no
+//! text with such bytes is accepted. White space and comments between two tokens are one blank. A
+//! blank also parts a literal from a word or a literal next to it, so that `$1` can take its place.
+//!
+//! A minus sign directly before a number belongs to it where the token before shows that it can't
+//! be a subtraction: PostgreSQL's grammar folds it into the constant (`doNegate` in gram.y), so
+//! `a = -1` and `a = 1` have the same tree. `-1::int` is not such a case, because `::` binds
+//! tighter; it is refused.
+//!
+//! The text must be in an encoding whose multi-byte characters have no byte below 0x80, as UTF-8
+//! and all server encodings have.
+//!
+//! Source: PostgreSQL docs, "Lexical Structure"; src/backend/parser/scan.l; `doNegate` in gram.y;
+//! `make_const` in parse_node.c.
+
+/// Longer texts are left alone. Bytes.
+pub const TEXT_MAX: usize = 64 * 1024;
+
+/// Texts with more literals are left alone.
+pub const LITERALS_MAX: usize = 1024;
+
+/// Reads texts one after the other, into buffers that it keeps: at steady state it never
+/// allocates. After [`Scan::scan`] said yes, [`Scan::shape`], [`Scan::literals`] and
+/// [`Scan::first_word`] tell about that text.
+#[derive(Debug, Default)]
+pub struct Scan {
+    shape: Vec<u8>,
+    literals: Vec<Literal>,
+    /// Where the last operator begins in the shape.
+    operator_at: usize,
+    /// White space since the last token.
+    blank: bool,
+    /// A minus that was not folded was seen; it may be a sign all the same, as in `-(5)`.
+    minus: bool,
+}
+
+/// A constant in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Literal {
+    /// Where it begins in the text: its quote, its sign or its first digit.
+    pub start: u32,
+    /// Behind its last byte.
+    pub end: u32,
+    pub kind: LiteralKind,
+    /// Where its byte is in the shape.
+    pub at: u32,
+}
+
+/// The type that PostgreSQL gives to a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LiteralKind {
+    /// A whole number that fits `integer`.
+    Int4,
+    /// A whole number that fits `bigint`.
+    Int8,
+    /// Any other number.
+    Numeric,
+    /// In quotes: of unknown type until its surroundings tell.
+    Text,
+}
+
+impl LiteralKind {
+    /// What stands for such a literal in a shape.
+    pub const fn byte(self) -> u8 {
+        match self {
+            LiteralKind::Int4 => 1,
+            LiteralKind::Int8 => 2,
+            LiteralKind::Numeric => 3,
+            LiteralKind::Text => 4,
+        }
+    }
+}
+
+impl Literal {
+    /// Appends the value as a parameter's in text format. `text` is what was scanned.
+    pub fn put_value(&self, text: &[u8], out: &mut Vec<u8>) {
+        let mut rest = text.get(self.start as usize..self.end as usize).unwrap_or_default();
+        if self.kind != LiteralKind::Text {
+            out.extend_from_slice(rest);
+            return;
+        }
+        rest = rest.get(1..rest.len().saturating_sub(1)).unwrap_or_default();
+        while let Some(quote) = rest.iter().position(|byte| *byte == b'\'') {
+            out.extend_from_slice(&rest[..=quote]);
+            // The second one of a doubled quote.
+            rest = rest.get(quote + 2..).unwrap_or_default();
+        }
+        out.extend_from_slice(rest);
+    }
+}
+
+/// What a text begins with, past opening parentheses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstWord {
+    Select,
+    With,
+    Values,
+    Table,
+    Insert,
+    Update,
+    Delete,
+    Merge,
+    Other,
+}
+
+impl FirstWord {
+    fn of(shape: &[u8]) -> FirstWord {
+        let start = shape.iter().position(|byte| !matches!(byte, b'(' | b' '));
+        let text = &shape[start.unwrap_or(0)..];
+        let end = text.iter().position(|byte| class(*byte) != Class::Word).unwrap_or(text.len());
+        let is = |word: &[u8]| text[..end].eq_ignore_ascii_case(word);
+        match end {
+            4 if is(b"with") => FirstWord::With,
+            5 if is(b"table") => FirstWord::Table,
+            5 if is(b"merge") => FirstWord::Merge,
+            6 if is(b"select") => FirstWord::Select,
+            6 if is(b"insert") => FirstWord::Insert,
+            6 if is(b"update") => FirstWord::Update,
+            6 if is(b"delete") => FirstWord::Delete,
+            6 if is(b"values") => FirstWord::Values,
+            _ => FirstWord::Other,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// No token begins with it.
+    Bad,
+    Blank,
+    /// Begins a word.
+    Word,
+    Digit,
+    /// A token by itself.
+    Alone,
+    /// Part of an operator.
+    Operator,
+    Dot,
+    Colon,
+    Semicolon,
+    Dollar,
+    Quote,
+    DoubleQuote,
+}
+
+const CLASSES: [Class; 256] = classes();
+
+const fn classes() -> [Class; 256] {
+    let mut classes = [Class::Bad; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => Class::Blank,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => Class::Word,
+            b'0'..=b'9' => Class::Digit,
+            b',' | b'(' | b')' | b'[' | b']' => Class::Alone,
+            b'~' | b'!' | b'@' | b'#' | b'^' | b'&' | b'|' | b'`' | b'?' | b'+' | b'-' | b'*'
+            | b'/' | b'%' | b'<' | b'>' | b'=' => Class::Operator,
+            b'.' => Class::Dot,
+            b':' => Class::Colon,
+            b';' => Class::Semicolon,
+            b'$' => Class::Dollar,
+            b'\'' => Class::Quote,
+            b'"' => Class::DoubleQuote,
+            _ => Class::Bad,
+        };
+        byte += 1;
+    }
+    classes
+}
+
+fn class(byte: u8) -> Class {
+    CLASSES[byte as usize]
+}
+
+fn class_at(text: &[u8], at: usize) -> Class {
+    text.get(at).map_or(Class::Bad, |byte| class(*byte))
+}
+
+fn in_word(byte: u8) -> bool {
+    matches!(class(byte), Class::Word | Class::Digit | Class::Dollar)
+}
+
+impl Scan {
+    pub fn new() -> Scan {
+        Scan::default()
+    }
+
+    /// Reads `text`. No: it holds something whose shape can't be told for certain, and there is
+    /// nothing to be asked about it.
+    pub fn scan(&mut self, text: &[u8]) -> bool {
+        self.clear();
+        let known = text.len() <= TEXT_MAX && self.read(text).is_some() && !self.shape.is_empty();
+        if !known {
+            self.clear();
+        }
+        known
+    }
+
+    /// The text with a byte for each literal; see the module's documentation.
+    pub fn shape(&self) -> &[u8] {
+        &self.shape
+    }
+
+    /// In the order of the text.
+    pub fn literals(&self) -> &[Literal] {
+        &self.literals
+    }
+
+    pub fn first_word(&self) -> FirstWord {
+        FirstWord::of(&self.shape)
+    }
+
+    fn clear(&mut self) {
+        self.shape.clear();
+        self.literals.clear();
+        self.operator_at = 0;
+        self.blank = false;
+        self.minus = false;
+    }
+
+    /// None: refused.
+    fn read(&mut self, text: &[u8]) -> Option<()> {
+        self.shape.reserve(text.len());
+        let mut at = 0;
+        while let Some(&byte) = text.get(at) {
+            at = match class(byte) {
+                Class::Blank => {
+                    self.blank = true;
+                    at + 1
+                }
+                Class::Word => self.word(text, at)?,
+                Class::Digit => self.number(text, at, at)?,
+                Class::Alone => {
+                    self.token(&[byte]);
+                    at + 1
+                }
+                Class::Operator => self.operator(text, at)?,
+                Class::Dot => self.dot(text, at)?,
+                Class::Colon => self.colon(text, at)?,
+                Class::Dollar => self.parameter(text, at)?,
+                Class::Quote => self.string(text, at)?,
+                Class::DoubleQuote => self.quoted_name(text, at)?,
+                Class::Semicolon => return only_blank(&text[at + 1..]),
+                Class::Bad => return None,
+            };
+        }
+        Some(())
+    }
+
+    fn token(&mut self, token: &[u8]) {
+        self.gap();
+        self.shape.extend_from_slice(token);
+    }
+
+    fn gap(&mut self) {
+        if self.blank {
+            self.blank = false;
+            if !self.shape.is_empty() {
+                self.shape.push(b' ');
+            }
+        }
+    }
+
+    fn literal(&mut self, start: usize, end: usize, kind: LiteralKind) -> Option<usize> {
+        if self.literals.len() == LITERALS_MAX {
+            return None;
+        }
+        self.blank |= self.shape.last().is_some_and(|last| in_word(*last) || is_literal(*last));
+        self.gap();
+        let at = self.shape.len() as u32;
+        self.literals.push(Literal { start: start as u32, end: end as u32, kind, at });
+        self.shape.push(kind.byte());
+        Some(end)
+    }
+
+    fn word(&mut self, text: &[u8], start: usize) -> Option<usize> {
+        self.blank |= self.shape.last().is_some_and(|last| is_literal(*last));
+        self.gap();
+        let mut end = start;
+        while let Some(&byte) = text.get(end).filter(|byte| in_word(**byte)) {
+            self.shape.push(byte);
+            end += 1;
+        }
+        // E'', B'', X'', N'', U&'' and U&"" have rules of their own.
+        if end - start == 1 {
+            let letter = text[start].to_ascii_lowercase();
+            let next = class_at(text, end);
+            let quoted = next == Class::Quote && matches!(letter, b'e' | b'b' | b'x' | b'n');
+            let unicode = letter == b'u'
+                && text.get(end) == Some(&b'&')
+                && matches!(class_at(text, end + 1), Class::Quote | Class::DoubleQuote);
+            if quoted || unicode {
+                return None;
+            }
+        }
+        Some(end)
+    }
+
+    /// A number whose first digit, or the point before it, is at `digits`. The sign before it, if
+    /// it has one, is at `start`.
+    fn number(&mut self, text: &[u8], start: usize, digits: usize) -> Option<usize> {
+        let digits_from = |mut at: usize| {
+            while class_at(text, at) == Class::Digit {
+                at += 1;
+            }
+            at
+        };
+        let mut end = digits_from(digits);
+        let mut whole = true;
+        if text.get(end) == Some(&b'.') {
+            whole = false;
+            end = digits_from(end + 1);
+        }
+        if matches!(text.get(end), Some(b'e' | b'E')) {
+            whole = false;
+            let sign = usize::from(matches!(text.get(end + 1), Some(b'+' | b'-')));
+            if class_at(text, end + 1 + sign) != Class::Digit {
+                return None;
+            }
+            end = digits_from(end + 1 + sign);
+        }
+        // 0x1f, 1_000, 5abc, 1.2.3, 1..2: what they are depends on the server's version.
+        if text.get(end).is_some_and(|byte| in_word(*byte) || *byte == b'.') {
+            return None;
+        }
+        if self.is_float_precision() {
+            return None;
+        }
+        let kind = if whole {
+            self.whole(&text[digits..end], start < digits)?
+        } else {
+            LiteralKind::Numeric
+        };
+        self.literal(start, end, kind)
+    }
+
+    fn whole(&self, digits: &[u8], negative: bool) -> Option<LiteralKind> {
+        let int4_beyond = i32::MAX as u64 + 1;
+        let int8_beyond = i64::MAX as u64 + 1;
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+        let digits = &digits[zeros..];
+        if digits.len() <= 9 {
+            return Some(LiteralKind::Int4);
+        }
+        if digits.len() > 19 {
+            return Some(LiteralKind::Numeric);
+        }
+        let value = digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'));
+        // The only numbers whose type depends on their sign: if a minus elsewhere could be that
+        // sign, nothing is certain.
+        if self.minus && (value == int4_beyond || value == int8_beyond) {
+            return None;
+        }
+        let beyond = u64::from(negative);
+        Some(if value < int4_beyond + beyond {
+            LiteralKind::Int4
+        } else if value < int8_beyond + beyond {
+            LiteralKind::Int8
+        } else {
+            LiteralKind::Numeric
+        })
+    }
+
+    /// `float(24)` and `float(25)` are different types by grammar (`opt_float` in gram.y).
+    fn is_float_precision(&self) -> bool {
+        let Some(before) = trim_blank(&self.shape).strip_suffix(b"(") else { return false };
+        last_word(before).eq_ignore_ascii_case(b"float")
+    }
+
+    fn operator(&mut self, text: &[u8], start: usize) -> Option<usize> {
+        match &text[start..] {
+            [b'-', b'-', ..] | [b'/', b'*', ..] => {
+                self.blank = true;
+                return comment(text, start);
+            }
+            _ => {}
+        }
+        let mut end = start + 1;
+        while class_at(text, end) == Class::Operator
+            && !matches!(&text[end..], [b'-', b'-', ..] | [b'/', b'*', ..])
+        {
+            end += 1;
+        }
+        // An operator of several characters ends in + or - only if it has one of these as well.
+        let special = |byte: &u8| b"~!@#^&|`?%".contains(byte);
+        while end - start > 1
+            && matches!(text[end - 1], b'+' | b'-')
+            && !text[start..end - 1].iter().any(special)
+        {
+            end -= 1;
+        }
+        let token = &text[start..end];
+        if token == b"-" {
+            let digit_at = end + usize::from(text.get(end) == Some(&b'.'));
+            if class_at(text, digit_at) == Class::Digit && self.is_sign_next() {
+                return self.number(text, start, end);
+            }
+            self.minus = true;
+        }
+        self.gap();
+        self.operator_at = self.shape.len();
+        self.shape.extend_from_slice(token);
+        Some(end)
+    }
+
+    /// Whether a minus after what was read so far can only be a sign.
+    fn is_sign_next(&self) -> bool {
+        let shape = trim_blank(&self.shape);
+        let Some(&last) = shape.last() else { return false };
+        match class(last) {
+            Class::Alone => matches!(last, b'(' | b',' | b'['),
+            Class::Operator => matches!(
+                shape.get(self.operator_at..).unwrap_or_default(),
+                b"=" | b"<" | b">" | b"<=" | b">=" | b"<>" | b"!=" | b"+" | b"-" | b"/"
+            ),
+            Class::Word => SIGN_FOLLOWS.iter().any(|word| ends_with_keyword(shape, word)),
+            _ => false,
+        }
+    }
+
+    fn dot(&mut self, text: &[u8], at: usize) -> Option<usize> {
+        match class_at(text, at + 1) {
+            Class::Digit => self.number(text, at, at),
+            Class::Dot => None,
+            _ => {
+                self.token(b".");
+                Some(at + 1)
+            }
+        }
+    }
+
+    fn colon(&mut self, text: &[u8], at: usize) -> Option<usize> {
+        if text.get(at + 1) != Some(&b':') {
+            self.token(b":");
+            return Some(at + 1);
+        }
+        // The sign of a number before it was folded, and must not have been.
+        let signed = self.literals.last().is_some_and(|literal| {
+            text.get(literal.start as usize) == Some(&b'-')
+                && literal.at as usize + 1 == trim_blank(&self.shape).len()
+        });
+        if signed {
+            return None;
+        }
+        self.token(b"::");
+        Some(at + 2)
+    }
+
+    fn parameter(&mut self, text: &[u8], start: usize) -> Option<usize> {
+        let mut end = start + 1;
+        while class_at(text, end) == Class::Digit {
+            end += 1;
+        }
+        if end == start + 1 || text.get(end).is_some_and(|byte| in_word(*byte)) {
+            return None;
+        }
+        self.blank |= self.shape.last().is_some_and(|last| is_literal(*last));
+        self.token(&text[start..end]);
+        Some(end)
+    }
+
+    fn string(&mut self, text: &[u8], start: usize) -> Option<usize> {
+        // With a newline in between, two strings are one.
+        if trim_blank(&self.shape).last() == Some(&LiteralKind::Text.byte()) {
+            return None;
+        }
+        let mut end = start + 1;
+        loop {
+            match *text.get(end)? {
+                b'\'' if text.get(end + 1) == Some(&b'\'') => end += 2,
+                b'\'' => return self.literal(start, end + 1, LiteralKind::Text),
+                // What it means depends on standard_conforming_strings.
+                b'\\' => return None,
+                byte if is_control(byte) => return None,
+                _ => end += 1,
+            }
+        }
+    }
+
+    fn quoted_name(&mut self, text: &[u8], start: usize) -> Option<usize> {
+        let mut end = start + 1;
+        loop {
+            match *text.get(end)? {
+                b'"' if text.get(end + 1) == Some(&b'"') => end += 2,
+                b'"' => break,
+                byte if is_control(byte) => return None,
+                _ => end += 1,
+            }
+        }
+        self.token(&text[start..=end]);
+        Some(end + 1)
+    }
+}
+
+/// Reserved words that are followed by an expression: what comes after them is no operator.
+const SIGN_FOLLOWS: [&[u8]; 14] = [
+    b"select",
+    b"and",
+    b"or",
+    b"not",
+    b"where",
+    b"on",
+    b"when",
+    b"then",
+    b"else",
+    b"case",
+    b"having",
+    b"limit",
+    b"offset",
+    b"returning",
+];
+
+/// Whether a byte of a shape stands for a literal.
+fn is_literal(byte: u8) -> bool {
+    byte <= LiteralKind::Text.byte()
+}
+
+fn is_control(byte: u8) -> bool {
+    byte < 0x20 && class(byte) != Class::Blank
+}
+
+fn trim_blank(shape: &[u8]) -> &[u8] {
+    shape.strip_suffix(b" ").unwrap_or(shape)
+}
+
+/// The word that `shape` ends with, not in quotes.
+fn last_word(shape: &[u8]) -> &[u8] {
+    let shape = trim_blank(shape);
+    let start = shape.iter().rposition(|byte| !in_word(*byte)).map_or(0, |before| before + 1);
+    &shape[start..]
+}
+
+/// Whether `shape` ends with this word as a keyword: behind a point it would be a name.
+fn ends_with_keyword(shape: &[u8], word: &[u8]) -> bool {
+    let Some(before) = shape.len().checked_sub(word.len()) else { return false };
+    let (before, last) = shape.split_at(before);
+    last.eq_ignore_ascii_case(word)
+        && !before.last().is_some_and(|byte| in_word(*byte))
+        && trim_blank(before).last() != Some(&b'.')
+}
+
+/// The end of the comment that begins at `start`.
+fn comment(text: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 2;
+    if text[start] == b'-' {
+        while !matches!(text.get(at), None | Some(b'\n' | b'\r')) {
+            if is_control(text[at]) {
+                return None;
+            }
+            at += 1;
+        }
+        return Some(at);
+    }
+    // Extensions read hints from such comments.
+    if text.get(at) == Some(&b'+') {
+        return None;
+    }
+    let mut depth = 1;
+    loop {
+        match text.get(at..)? {
+            [b'/', b'*', ..] => {
+                depth += 1;
+                at += 2;
+            }
+            [b'*', b'/', ..] => {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            [byte, ..] if !is_control(*byte) => at += 1,
+            _ => return None,
+        }
+    }
+}
+
+/// Some if nothing but white space and comments follows.
+fn only_blank(text: &[u8]) -> Option<()> {
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        at = match (byte, text.get(at + 1)) {
+            (b'-', Some(b'-')) | (b'/', Some(b'*')) => comment(text, at)?,
+            _ if class(byte) == Class::Blank => at + 1,
+            _ => return None,
+        };
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The shape with `4`, `8`, `n` and `t` in braces for the literals; None if refused.
+    fn shape(text: &str) -> Option<String> {
+        let mut scan = Scan::new();
+        scan.scan(text.as_bytes()).then(|| shown(&scan))
+    }
+
+    fn shown(scan: &Scan) -> String {
+        let shape = String::from_utf8(scan.shape().to_vec()).expect("UTF-8");
+        let shape = shape.replace('\u{1}', "{4}").replace('\u{2}', "{8}");
+        shape.replace('\u{3}', "{n}").replace('\u{4}', "{t}")
+    }
+
+    #[track_caller]
+    fn check(cases: &[(&str, &str)]) {
+        for (text, expected) in cases {
+            assert_eq!(shape(text).as_deref(), Some(*expected), "{text}");
+        }
+    }
+
+    #[track_caller]
+    fn refused(texts: &[&str]) {
+        for text in texts {
+            assert_eq!(shape(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn literals_leave_their_kind() {
+        check(&[
+            ("SELECT abalance FROM t WHERE aid = 12345;", "SELECT abalance FROM t WHERE aid = {4}"),
+            ("select 2147483647, 2147483648", "select {4}, {8}"),
+            ("select 9223372036854775807, 9223372036854775808", "select {8}, {n}"),
+            ("select 000000000000000000000012", "select {4}"),
+            ("select 99999999999999999999", "select {n}"),
+            ("select 1., .5, 1.5, 1e5, 1.5E-3, .5e+2", "select {n}, {n}, {n}, {n}, {n}, {n}"),
+            ("select 'it''s', '', ''''", "select {t}, {t}, {t}"),
+            ("select.5'a'$1", "select {n} {t} $1"),
+            ("select date'2020-01-01'from t", "select date {t} from t"),
+            ("select 'a\nb\u{fc}'", "select {t}"),
+        ]);
+    }
+
+    #[test]
+    fn white_space_and_comments_are_one_blank_or_none() {
+        check(&[
+            (" \t\r\n\u{b}\u{c}select  1 ; -- done\n /* a /* b */ */ ", "select {4}"),
+            ("select/**/1", "select {4}"),
+            ("select a --b\n,c", "select a ,c"),
+            ("select a--b\r,c", "select a ,c"),
+            ("select 1/*/ a */+/**//**/2", "select {4} + {4}"),
+            ("select 1 --", "select {4}"),
+            ("select a -/* b */ 1", "select a - {4}"),
+        ]);
+    }
+
+    #[test]
+    fn names_and_parameters_stay() {
+        check(&[
+            ("select \"a\"\"b;\n 'c'\", t1.x$y, $1", "select \"a\"\"b;\n 'c'\", t1.x$y, $1"),
+            ("select e, b, x, n, u & 'a'", "select e, b, x, n, u & {t}"),
+            ("select t.\u{fc}_1[2]::int", "select t.\u{fc}_1[{4}]::int"),
+        ]);
+    }
+
+    #[test]
+    fn a_minus_is_a_sign_only_where_it_must_be() {
+        check(&[
+            ("select -1, (-2), a[-3]", "select {4}, ({4}), a[{4}]"),
+            ("a = -1 and -.5 < b", "a = {4} and {n} < b"),
+            ("a <-1 or b>=-2", "a <{4} or b>={4}"),
+            ("a + -1 / -2 - -3 +-4", "a + {4} / {4} - {4} +{4}"),
+            ("limit -1 offset -2", "limit {4} offset {4}"),
+            // It may be a subtraction, or it is not next to the number.
+            ("select a -1, 2 -1, 'a' -1", "select a -{4}, {4} -{4}, {t} -{4}"),
+            ("select (a) -1, a[1] -1, \"and\" -1", "select (a) -{4}, a[{4}] -{4}, \"and\" -{4}"),
+            ("select t.and -1, band -1", "select t.and -{4}, band -{4}"),
+            ("select $1 -1, t.* -1", "select $1 -{4}, t.* -{4}"),
+            ("select between -1", "select between -{4}"),
+            ("select a = - 1, a @-1, a *-1", "select a = - {4}, a @-{4}, a *-{4}"),
+            ("select -2147483648, -2147483649", "select {4}, {8}"),
+            ("select -9223372036854775808, -9223372036854775809", "select {8}, {n}"),
+            ("select -02147483648", "select {4}"),
+        ]);
+        refused(&[
+            "select -1::int",
+            "select -1 /* a */ :: int",
+            "select - 2147483648",
+            "select -(2147483648)",
+            "select - -9223372036854775808",
+        ]);
+    }
+
+    #[test]
+    fn operators_end_where_postgresql_ends_them() {
+        check(&[
+            ("a@-1", "a@-{4}"),
+            ("a*-1", "a*-{4}"),
+            ("a=-1", "a={4}"),
+            ("a=+-1", "a=+{4}"),
+            ("a->-1", "a->-{4}"),
+            ("a<--b\n1", "a< {4}"),
+            ("a*/*b*/1", "a* {4}"),
+            ("a||'b'", "a||{t}"),
+        ]);
+    }
+
+    #[test]
+    fn what_is_not_certain_is_refused() {
+        refused(&[
+            "",
+            " -- nothing\n",
+            ";",
+            "select 1; select 2",
+            "select 1;;",
+            "select 'a",
+            "select \"a",
+            "select /* a",
+            "select /* /* a */",
+            "select E'a'",
+            "select e'a'",
+            "select b'1'",
+            "select X'1f'",
+            "select n'a'",
+            "select U&'a'",
+            "select u&\"a\"",
+            "select $$a$$",
+            "select $a$b$a$",
+            "select 'a\\b'",
+            "select 'a'\n'b'",
+            "select 'a' 'b'",
+            "select 'a' -- c\n'b'",
+            "select 0x1f",
+            "select 1_000",
+            "select 5abc",
+            "select 1.2.3",
+            "select 1..2",
+            "select 1e",
+            "select 1e+",
+            "select $1a",
+            "select $",
+            "select /*+ hint */ 1",
+            "select 1; /*+ hint */",
+            "select {",
+            "select \\",
+            "select \u{1}",
+            "select '\u{4}'",
+            "select \"\u{0}\"",
+            "select /* \u{0} */ 1",
+            "select 1 -- \u{0}",
+            "select a::float(24)",
+            "select a::FLOAT /* b */ ( 25 )",
+        ]);
+        assert!(shape("select a::\"float\"(24), afloat(1)").is_some());
+    }
+
+    #[test]
+    fn ceilings_hold() {
+        let text = |literals: usize| format!("select {}1", "1,".repeat(literals - 1));
+        assert!(shape(&text(LITERALS_MAX)).is_some());
+        assert_eq!(shape(&text(LITERALS_MAX + 1)), None);
+        let text = |bytes: usize| format!("select {}", "a".repeat(bytes - 7));
+        assert!(shape(&text(TEXT_MAX)).is_some());
+        assert_eq!(shape(&text(TEXT_MAX + 1)), None);
+    }
+
+    #[test]
+    fn literals_tell_place_and_value() {
+        let text = b"select -1, 'it''s' , 1e3";
+        let mut scan = Scan::new();
+        assert!(scan.scan(text));
+        let literals = scan.literals();
+        let values: Vec<String> = literals
+            .iter()
+            .map(|literal| {
+                let mut value = Vec::new();
+                literal.put_value(text, &mut value);
+                assert_eq!(scan.shape()[literal.at as usize], literal.kind.byte());
+                String::from_utf8(value).expect("UTF-8")
+            })
+            .collect();
+        assert_eq!(values, ["-1", "it's", "1e3"]);
+        let places: Vec<_> = literals.iter().map(|literal| (literal.start, literal.end)).collect();
+        assert_eq!(places, [(7, 9), (11, 18), (21, 24)]);
+    }
+
+    #[test]
+    fn the_first_word_is_told() {
+        for (text, expected) in [
+            ("SELECT 1", FirstWord::Select),
+            ("/* a */ with a as (values (1)) table a", FirstWord::With),
+            ("values(1)", FirstWord::Values),
+            ("Table a", FirstWord::Table),
+            ("insert into a default values", FirstWord::Insert),
+            ("update a set b = 1", FirstWord::Update),
+            ("delete from a", FirstWord::Delete),
+            ("merge into a", FirstWord::Merge),
+            ("((select 1))", FirstWord::Select),
+            ("selects", FirstWord::Other),
+            ("begin", FirstWord::Other),
+        ] {
+            let mut scan = Scan::new();
+            assert!(scan.scan(text.as_bytes()));
+            assert_eq!(scan.first_word(), expected, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text: Vec<u8>) {
+            let mut scan = Scan::new();
+            scan.scan(&text);
+        }
+
+        #[test]
+        fn no_text_of_tokens_makes_it_panic(text in "([-+*/<=>.;:$'\"eEuU&0-9a \\n\\\\(),]|--|/\\*|\\*/){0,40}") {
+            let mut scan = Scan::new();
+            if scan.scan(text.as_bytes()) {
+                let mut value = Vec::new();
+                for literal in scan.literals() {
+                    literal.put_value(text.as_bytes(), &mut value);
+                }
+                proptest::prop_assert!(!scan.shape().is_empty());
+            }
+        }
+    }
+}
