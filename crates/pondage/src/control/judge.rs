@@ -1,37 +1,402 @@
 //! What may be done with statements of a shape: parser and catalogues, asked once.
+//!
+//! ```text
+//! judge -> kept verdicts -> queue of the (server, database, user) -> task with one connection
+//! ```
+//!
+//! The connection is the control plane's own, logged in as the pool's servers are, and no part of
+//! the pool. It is made when there is something to ask and closed when there has been nothing for
+//! a while.
+//!
+//! A verdict is kept for a short time, so that workers that meet a shape at the same moment cost
+//! one look-up. When definitions change, [`Judges::forget`] drops what is kept, and what is being
+//! judged meanwhile is judged again.
 
-use std::sync::Arc;
+mod catalogue;
+mod connection;
+mod functions;
+mod statement;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use backend::login::Credential;
+use sql::PostgresParser;
+use tokio::sync::{mpsc, oneshot, OnceCell};
+use tokio::time::Instant;
 
 use super::dial::Dialer;
-use crate::config::PoolConfig;
+use crate::config::{Host, PoolConfig};
 use crate::route::Verdict;
+use connection::{Connection, Failure};
+use statement::Parsed;
 
-/// The connections for catalogue look-ups.
+/// Connections for catalogue look-ups at one time.
+pub const CONNECTIONS_MAX: usize = 64;
+
+/// Statements that may wait for one connection.
+pub const QUESTIONS_MAX: usize = 1024;
+
+/// Bytes of verdicts that are kept, with their texts.
+pub const KEPT_BYTES_MAX: usize = 8 << 20;
+
+/// A verdict is kept for so long.
+const KEPT_FOR: Duration = Duration::from_secs(60);
+
+/// What a verdict takes beside its text, about.
+const KEPT_OVERHEAD: usize = 512;
+
+/// A connection that nobody has used for so long is closed.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+/// A connection is replaced after so long: what users and databases have for settings is read when
+/// it logs in.
+const AGE_MAX: Duration = Duration::from_secs(600);
+
+/// The time that one statement may take. PostgreSQL's own limit for each look-up is shorter.
+const JUDGING_MAX: Duration = Duration::from_secs(20);
+
+/// The time until an answer, waiting for others included.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// After a connection could not be had, nobody tries again for so long. What else goes wrong is
+/// logged as seldom.
+const PAUSE: Duration = Duration::from_secs(30);
+
+/// Connections that could not be had, remembered until their pause is over.
+const FAILED_MAX: usize = 1024;
+
+/// Names of databases that are remembered with where they are.
+const PLACES_MAX: usize = 4096;
+
+/// Times that a statement is judged when definitions change meanwhile.
+const TRIES: usize = 3;
+
+type Answer = Result<Verdict, String>;
+
+/// A database. Several names in the configuration may mean one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    host: Host,
+    port: u16,
+    database: String,
+}
+
+/// Where a statement is judged, and as whom.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    place: Place,
+    user: String,
+    /// It may set a search_path.
+    connect_query: Option<String>,
+}
+
+struct Question {
+    parsed: Parsed,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// A verdict, or one that is being made: whoever asks meanwhile waits for it.
+struct Kept {
+    since: Instant,
+    verdict: Arc<OnceCell<Verdict>>,
+}
+
+#[derive(Default)]
+struct State {
+    queues: HashMap<Key, mpsc::Sender<Question>>,
+    /// Why there is no connection, and when there was none.
+    failed: HashMap<Key, (Instant, String)>,
+    kept: HashMap<(Key, Box<[u8]>), Kept>,
+    /// What they take, about.
+    kept_bytes: usize,
+    /// Where the databases are whose statements were judged.
+    places: HashMap<String, Place>,
+    /// Raised when definitions change.
+    epoch: u64,
+}
+
+/// The connections for catalogue look-ups, and the verdicts.
 pub struct Judges {
-    #[allow(dead_code)]
     dialer: Arc<Dialer>,
+    /// A plain mutex: held for a look or an insertion, never across an await.
+    state: Arc<Mutex<State>>,
 }
 
 impl Judges {
     pub fn new(dialer: Arc<Dialer>) -> Judges {
-        Judges { dialer }
+        Judges { dialer, state: Arc::default() }
     }
 
-    /// Definitions of this database may have changed.
-    pub fn forget(&self, _database: &str) {}
+    /// Definitions of this database, or of another name for it, may have changed.
+    pub fn forget(&self, database: &str) {
+        let mut state = lock(&self.state);
+        state.epoch += 1;
+        match state.places.get(database).cloned() {
+            Some(place) => state.keep(|key, _| key.place != place),
+            // Nothing says that it is not one of those that have been judged.
+            None => state.keep(|_, _| false),
+        }
+    }
+
+    /// Drops every verdict, and closes every connection when its questions are answered (RELOAD).
+    pub fn reload(&self) {
+        let mut state = lock(&self.state);
+        *state = State { epoch: state.epoch + 1, ..State::default() };
+    }
 
     /// Judges a statement as the pool's user sees the database.
     ///
+    /// It is judged for sessions as the pool's begin: same user, same search_path, transactions
+    /// READ COMMITTED unless the server says otherwise. Who has changed one of these must not use
+    /// the verdict.
+    ///
     /// # Errors
-    /// A line for the log, when the database could not be asked.
+    /// A line for the log, when the database could not be asked. It has been logged, if it was not
+    /// a short while ago.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing but the answer.
     pub async fn judge(
         &self,
-        _config: &PoolConfig,
-        _proven: Option<Credential>,
-        _text: &[u8],
+        config: &PoolConfig,
+        proven: Option<Credential>,
+        text: &[u8],
     ) -> Result<Verdict, String> {
-        Err("catalogues are not asked yet".to_owned())
+        let parsed = match Parsed::new(&PostgresParser, text) {
+            Ok(parsed) => parsed,
+            Err(verdict) => return Ok(verdict),
+        };
+        let key = Key::of(config);
+        for _ in 0..TRIES {
+            let (verdict, epoch) = lock(&self.state).kept(&key, config, text);
+            let ask = || self.ask(&key, config, proven.clone(), parsed.clone());
+            let verdict = verdict.get_or_try_init(ask).await?.clone();
+            if lock(&self.state).epoch == epoch {
+                return Ok(verdict);
+            }
+        }
+        Err("definitions change while the statement is judged".to_owned())
+    }
+
+    async fn ask(
+        &self,
+        key: &Key,
+        config: &PoolConfig,
+        proven: Option<Credential>,
+        parsed: Parsed,
+    ) -> Answer {
+        let (reply, answer) = oneshot::channel();
+        self.enqueue(key, config, proven, Question { parsed, reply })?;
+        match tokio::time::timeout(ANSWER_MAX, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err("the connection to the catalogues was lost".to_owned()),
+            Err(_) => Err(format!("the catalogues did not answer within {ANSWER_MAX:?}")),
+        }
+    }
+
+    fn enqueue(
+        &self,
+        key: &Key,
+        config: &PoolConfig,
+        proven: Option<Credential>,
+        question: Question,
+    ) -> Result<(), String> {
+        let mut state = lock(&self.state);
+        let now = Instant::now();
+        state.failed.retain(|_, (since, _)| now.duration_since(*since) < PAUSE);
+        if let Some((_, why)) = state.failed.get(key) {
+            return Err(why.clone());
+        }
+        state.queues.retain(|_, queue| !queue.is_closed());
+        if !state.queues.contains_key(key) && state.queues.len() >= CONNECTIONS_MAX {
+            return Err(format!("{CONNECTIONS_MAX} connections ask catalogues already"));
+        }
+        let queue = state.queues.entry(key.clone()).or_insert_with(|| {
+            let (queue, questions) = mpsc::channel(QUESTIONS_MAX);
+            let task = Task {
+                dialer: self.dialer.clone(),
+                state: self.state.clone(),
+                key: key.clone(),
+                config: config.clone(),
+                proven,
+                logged: None,
+            };
+            tokio::spawn(task.run(questions));
+            queue
+        });
+        queue
+            .try_send(question)
+            .map_err(|_| format!("more than {QUESTIONS_MAX} statements wait to be judged"))
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Key {
+    fn of(config: &PoolConfig) -> Key {
+        let upstream = &config.upstream;
+        let place = Place {
+            host: upstream.host.clone(),
+            port: upstream.port,
+            database: upstream.database.clone(),
+        };
+        let connect_query = upstream.connect_query.clone();
+        Key { place, user: upstream.user.clone(), connect_query }
+    }
+}
+
+impl State {
+    /// The verdict that is kept for this text, or the place where it will be; and the epoch.
+    fn kept(
+        &mut self,
+        key: &Key,
+        config: &PoolConfig,
+        text: &[u8],
+    ) -> (Arc<OnceCell<Verdict>>, u64) {
+        if !self.places.contains_key(&config.database) {
+            if self.places.len() >= PLACES_MAX {
+                self.places.clear();
+            }
+            self.places.insert(config.database.clone(), key.place.clone());
+        }
+        let now = Instant::now();
+        let wanted = (key.clone(), Box::from(text));
+        if let Some(kept) = self.kept.get(&wanted) {
+            if now.duration_since(kept.since) < KEPT_FOR {
+                return (kept.verdict.clone(), self.epoch);
+            }
+        }
+        if self.kept_bytes + cost(text) > KEPT_BYTES_MAX {
+            self.keep(|_, kept| now.duration_since(kept.since) < KEPT_FOR);
+        }
+        if self.kept_bytes + cost(text) > KEPT_BYTES_MAX {
+            self.keep(|_, _| false);
+        }
+        let verdict = Arc::<OnceCell<Verdict>>::default();
+        let kept = Kept { since: now, verdict: verdict.clone() };
+        if self.kept.insert(wanted, kept).is_none() {
+            self.kept_bytes += cost(text);
+        }
+        (verdict, self.epoch)
+    }
+
+    fn keep(&mut self, mut keeps: impl FnMut(&Key, &Kept) -> bool) {
+        let bytes = &mut self.kept_bytes;
+        self.kept.retain(|(key, text), kept| {
+            let keeps = keeps(key, kept);
+            if !keeps {
+                *bytes -= cost(text);
+            }
+            keeps
+        });
+    }
+}
+
+fn cost(text: &[u8]) -> usize {
+    text.len() + KEPT_OVERHEAD
+}
+
+/// Asks one catalogue.
+struct Task {
+    dialer: Arc<Dialer>,
+    state: Arc<Mutex<State>>,
+    key: Key,
+    config: PoolConfig,
+    proven: Option<Credential>,
+    /// When something was last logged.
+    logged: Option<Instant>,
+}
+
+/// A connection, and since when.
+type Live = Option<(Connection, Instant)>;
+
+impl Task {
+    /// Answers until the queue is closed or idle, or there is no connection to be had.
+    async fn run(mut self, mut questions: mpsc::Receiver<Question>) {
+        let mut live = None;
+        while let Ok(Some(Question { parsed, reply })) =
+            tokio::time::timeout(IDLE_MAX, questions.recv()).await
+        {
+            if reply.is_closed() {
+                continue;
+            }
+            let answer = match self.answer(&mut live, &parsed).await {
+                Ok(answer) => answer,
+                Err(unreached) => {
+                    self.failed(&unreached);
+                    return refuse_all(reply, questions, &unreached);
+                }
+            };
+            if let Err(why) = &answer {
+                self.log(why);
+            }
+            // Who asked may have given up.
+            let _ = reply.send(answer);
+        }
+        if let Some((connection, _)) = live {
+            connection.close().await;
+        }
+    }
+
+    /// # Errors
+    /// When there is no connection to be had.
+    async fn answer(&self, live: &mut Live, parsed: &Parsed) -> Result<Answer, String> {
+        loop {
+            let used = live.take().filter(|(_, since)| since.elapsed() < AGE_MAX);
+            let fresh = used.is_none();
+            let (mut connection, since) = match used {
+                Some(used) => used,
+                None => {
+                    let proven = self.proven.clone();
+                    let made = Connection::open(&self.dialer, &self.config, proven).await?;
+                    (made, Instant::now())
+                }
+            };
+            let judging = statement::judge(&PostgresParser, &mut connection, parsed);
+            match tokio::time::timeout(JUDGING_MAX, judging).await {
+                Ok(Ok(verdict)) => {
+                    *live = Some((connection, since));
+                    return Ok(Ok(verdict));
+                }
+                Ok(Err(Failure::Refused(error))) => {
+                    *live = Some((connection, since));
+                    return Ok(Err(format!("the catalogues refused a look-up: {error}")));
+                }
+                // It may have been closed while nobody used it.
+                Ok(Err(Failure::Lost(_))) if !fresh => {}
+                Ok(Err(Failure::Lost(why))) => return Ok(Err(why)),
+                Err(_) => return Ok(Err(format!("a look-up took longer than {JUDGING_MAX:?}"))),
+            }
+        }
+    }
+
+    fn failed(&mut self, why: &str) {
+        self.log(why);
+        let mut state = lock(&self.state);
+        if state.failed.len() >= FAILED_MAX {
+            state.failed.clear();
+        }
+        state.failed.insert(self.key.clone(), (Instant::now(), why.to_owned()));
+    }
+
+    fn log(&mut self, why: &str) {
+        if self.logged.is_some_and(|logged| logged.elapsed() < PAUSE) {
+            return;
+        }
+        self.logged = Some(Instant::now());
+        let (db, user) = (&self.config.database, &self.config.user);
+        tracing::warn!(event = "judge_failed", db, user, error = why);
+    }
+}
+
+fn refuse_all(first: oneshot::Sender<Answer>, mut questions: mpsc::Receiver<Question>, why: &str) {
+    questions.close();
+    let _ = first.send(Err(why.to_owned()));
+    while let Ok(question) = questions.try_recv() {
+        let _ = question.reply.send(Err(why.to_owned()));
     }
 }

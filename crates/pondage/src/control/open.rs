@@ -1,6 +1,7 @@
 //! Opening a server connection: dial, StartupMessage, log-in, the database's connect_query; in
 //! the end it belongs to a worker.
 
+use std::fmt;
 use std::time::SystemTime;
 
 use backend::login::{self, Credential, LoggedIn, Login, LoginError, ServerError, Step};
@@ -14,6 +15,7 @@ use super::dial::{Deadline, DialError, Dialed, Dialer, CLOSED};
 use super::messages::{OpenError, OpenKind, Opened};
 use super::transport::Transport;
 use crate::config::{Host, PoolConfig};
+use crate::link::Ends;
 
 /// Characters of a SCRAM nonce: about 140 bits.
 const NONCE_CHARS: usize = 24;
@@ -35,6 +37,24 @@ impl Dialer {
         proven: Option<Credential>,
         kind: &OpenKind,
     ) -> Result<Opened, OpenError> {
+        let Session { transport, mut received, read, ends, at, logged_in } =
+            self.start(config, proven, kind).await?;
+        let tls = transport.tls();
+        received.drain(..read);
+        let link = transport
+            .into_link(received)
+            .map_err(|error| unreached(&config.database, &DialError::passing(at, error)))?;
+        let LoggedIn { parameters, pid, key } = logged_in;
+        Ok(Opened { link, ends, parameters, pid, key, tls })
+    }
+
+    /// As [`Dialer::open`], for who stays on this thread.
+    pub(super) async fn start(
+        &self,
+        config: &PoolConfig,
+        proven: Option<Credential>,
+        kind: &OpenKind,
+    ) -> Result<Session, OpenError> {
         // The semaphore is never closed; without a permit the bound would only be missed.
         let _permit = self.opening.acquire().await;
         let upstream = &config.upstream;
@@ -72,33 +92,29 @@ impl Dialer {
         task: &Task<'_>,
         dialed: Result<Dialed, DialError>,
         deadline: Deadline,
-    ) -> Result<Opened, OpenError> {
+    ) -> Result<Session, OpenError> {
         let Task { config, kind, .. } = *task;
         let Dialed { transport, ends, at } =
             dialed.map_err(|error| unreached(&config.database, &error))?;
-        let place = Place { config, at };
-        let mut session = Session { transport, received: Vec::new(), read: 0 };
+        let place = Place { config, at: at.clone() };
+        let logged_in = LoggedIn::default();
+        let mut session = Session { transport, received: Vec::new(), read: 0, ends, at, logged_in };
         let work = async {
-            let logged_in = session.start(self, task).await.map_err(|e| place.login(e))?;
+            session.start(self, task).await.map_err(|e| place.login(e))?;
             match &config.upstream.connect_query {
                 Some(query) if *kind == OpenKind::Pooled => {
-                    session.query(query, logged_in).await.map_err(|e| place.connect_query(e))
+                    session.query(query).await.map_err(|e| place.connect_query(e))
                 }
-                _ => Ok(logged_in),
+                _ => Ok(()),
             }
         };
-        let logged_in = deadline.run(work).await.map_err(|late| {
+        deadline.run(work).await.map_err(|late| {
             unreached(
                 &config.database,
                 &DialError::passing(place.at.clone(), format!("{late} to the log-in")),
             )
         })??;
-        let tls = session.transport.tls();
-        let link = session.into_link().map_err(|error| {
-            unreached(&config.database, &DialError::passing(place.at.clone(), error))
-        })?;
-        let LoggedIn { parameters, pid, key } = logged_in;
-        Ok(Opened { link, ends, parameters, pid, key, tls })
+        Ok(session)
     }
 }
 
@@ -112,19 +128,33 @@ struct Task<'a> {
 /// The code of an [`OpenError`] when no server was reached.
 pub const UNREACHED: &str = sqlstate::CONNECTION_UNABLE_TO_ESTABLISH;
 
-/// What happens between the StartupMessage and the hand-over.
-struct Session {
+/// A connection from its StartupMessage on, until a worker takes it over.
+pub(super) struct Session {
     transport: Transport,
     received: Vec<u8>,
     /// Bytes of `received` that are used up.
     read: usize,
+    ends: Ends,
+    /// For messages.
+    pub(super) at: String,
+    /// What the server said when the log-in was done, and since.
+    pub(super) logged_in: LoggedIn,
 }
 
-/// Why a session did not come about.
-enum Failure {
+/// Why a session did not come about, or ended.
+pub(super) enum Failure {
     Login(LoginError),
     /// The connection ended or broke.
     Lost(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Login(error) => error.fmt(f),
+            Failure::Lost(why) => f.write_str(why),
+        }
+    }
 }
 
 impl From<LoginError> for Failure {
@@ -140,7 +170,7 @@ impl From<std::io::Error> for Failure {
 }
 
 impl Session {
-    async fn start(&mut self, dialer: &Dialer, task: &Task<'_>) -> Result<LoggedIn, Failure> {
+    async fn start(&mut self, dialer: &Dialer, task: &Task<'_>) -> Result<(), Failure> {
         let Task { config, kind, credential } = task;
         let mut out = Vec::new();
         startup::put_startup(&mut out, 0, &start_parameters(config, kind));
@@ -159,20 +189,23 @@ impl Session {
                     let keys = dialer.keys.keys(password, salt, iterations).await?;
                     login = needs.with_keys(&keys, &mut out);
                 }
-                Step::Done(logged_in) => return Ok(logged_in),
+                Step::Done(logged_in) => {
+                    self.logged_in = logged_in;
+                    return Ok(());
+                }
             }
         }
     }
 
     /// Runs a query and throws its rows away; parameters that it changes are noted.
-    async fn query(&mut self, query: &str, mut so_far: LoggedIn) -> Result<LoggedIn, Failure> {
+    async fn query(&mut self, query: &str) -> Result<(), Failure> {
         let mut out = Vec::new();
         frontend::put_query(&mut out, query);
         self.send(&out).await?;
         loop {
             let (kind, body) = self.message().await?;
             match kind {
-                tag::READY_FOR_QUERY => return Ok(so_far),
+                tag::READY_FOR_QUERY => return Ok(()),
                 tag::ERROR => {
                     let error = ServerError::read(body).map_err(LoginError::from)?;
                     return Err(LoginError::Server(error).into());
@@ -180,7 +213,8 @@ impl Session {
                 tag::PARAMETER_STATUS => {
                     let (name, value) =
                         wire::pg::backend::parameter_status(body).map_err(LoginError::from)?;
-                    so_far.report(name, value).map_err(LoginError::from)?;
+                    let (name, value) = (name.to_owned(), value.to_owned());
+                    self.logged_in.report(&name, &value).map_err(LoginError::from)?;
                 }
                 tag::COPY_IN | tag::COPY_OUT | tag::COPY_BOTH => {
                     return Err(Failure::Lost("connect_query starts a COPY".to_owned()));
@@ -190,13 +224,13 @@ impl Session {
         }
     }
 
-    async fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    pub(super) async fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.transport.write_all(bytes).await?;
         self.transport.flush().await
     }
 
     /// The next whole message: its tag and body.
-    async fn message(&mut self) -> Result<(u8, &[u8]), Failure> {
+    pub(super) async fn message(&mut self) -> Result<(u8, &[u8]), Failure> {
         loop {
             let waiting = &self.received[self.read..];
             if let Some(message) = login::next_message(waiting).map_err(LoginError::from)? {
@@ -212,11 +246,6 @@ impl Session {
                 return Err(Failure::Lost(CLOSED.to_owned()));
             }
         }
-    }
-
-    fn into_link(mut self) -> std::io::Result<crate::link::Link> {
-        self.received.drain(..self.read);
-        self.transport.into_link(self.received)
     }
 }
 

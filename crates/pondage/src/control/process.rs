@@ -67,6 +67,7 @@ impl Control {
         self.listen_tls.store(listen_tls.clone());
         self.dialer.forget();
         self.auth_queries.forget();
+        self.judges.reload();
         for worker in &self.workers {
             worker.send(ToWorker::Reload { config: new.clone(), tls: listen_tls.clone() });
         }

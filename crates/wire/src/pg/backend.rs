@@ -223,6 +223,24 @@ pub fn command_tag(body: &[u8]) -> Result<&[u8], WireError> {
     Ok(text)
 }
 
+/// The values of a DataRow; `None` is NULL.
+///
+/// # Errors
+/// `Truncated` or `Trailing` when values and count don't match.
+pub fn data_row(body: &[u8]) -> Result<Vec<Option<&[u8]>>, WireError> {
+    let mut reader = Reader::new(body);
+    let count = reader.u16("column count")?;
+    let mut values = Vec::new();
+    for _ in 0..count {
+        values.push(match usize::try_from(reader.i32("length of a value")?) {
+            Ok(length) => Some(reader.bytes(length, "value")?),
+            Err(_) => None,
+        });
+    }
+    reader.end("DataRow")?;
+    Ok(values)
+}
+
 /// What an Authentication message asks for or says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth<'a> {

@@ -1,6 +1,7 @@
 //! The control plane against a real PostgreSQL: a cluster of its own for each test.
 
 mod certificates;
+mod judging;
 mod lookups;
 mod opening;
 mod server;

@@ -1,0 +1,231 @@
+//! One connection to the catalogues of a database, logged in as a pool's servers are.
+//!
+//! Names must mean here what they mean in the pool's sessions, so the user, the credential and
+//! connect_query are the pool's, and the search_path stays as it comes. All else that a user could
+//! have changed is out of reach: see `catalogue.rs`.
+
+use backend::login::{Credential, ServerError};
+use wire::pg::backend::tag;
+use wire::pg::frontend;
+
+use super::catalogue::STATEMENTS;
+use crate::config::PoolConfig;
+use crate::control::dial::Dialer;
+use crate::control::messages::OpenKind;
+use crate::control::open::Session;
+
+/// Most bytes of all rows of one round trip.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
+
+/// The oldest major version whose catalogues are understood.
+const SERVER_VERSION_MIN: u32 = 10;
+
+/// For messages: what the connection calls itself.
+const APPLICATION_NAME: &str = "pondage";
+
+/// What the pool's sessions begin with, as far as it matters to who shares a transaction.
+const SETTINGS: &str = r"
+SELECT pg_catalog.current_setting('default_transaction_isolation'),
+  pg_catalog.current_setting('default_transaction_read_only'),
+  pg_catalog.current_setting('default_transaction_deferrable'),
+  pg_catalog.current_setting('standard_conforming_strings')";
+
+/// How the connection itself works: it must wait for nobody for long (a definition under change
+/// is locked), write nothing and compile nothing. Not every version knows every name.
+const OWN_SETTINGS: &str = r"
+SELECT pg_catalog.set_config(s.name, v.value, false)
+FROM (VALUES
+  ('client_encoding'::pg_catalog.text, 'UTF8'::pg_catalog.text),
+  ('statement_timeout', '5s'),
+  ('lock_timeout', '1s'),
+  ('default_transaction_isolation', 'read committed'),
+  ('default_transaction_read_only', 'on'),
+  ('quote_all_identifiers', 'off'),
+  ('standard_conforming_strings', 'on'),
+  ('plan_cache_mode', 'force_generic_plan'),
+  ('jit', 'off')
+) v(name, value)
+JOIN pg_catalog.pg_settings s ON s.name OPERATOR(pg_catalog.=) v.name";
+
+/// What sessions of the pool begin with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `read committed`, usually.
+    pub isolation: String,
+    pub read_only: bool,
+    pub deferrable: bool,
+    /// A backslash in an ordinary string is itself.
+    pub conforming_strings: bool,
+}
+
+/// A row in text format, taken from the left.
+#[derive(Debug)]
+pub struct Row(std::vec::IntoIter<Option<String>>);
+
+impl Row {
+    /// The next value; NULL, and one that is not there, is none.
+    pub fn take(&mut self) -> Option<String> {
+        self.0.next().flatten()
+    }
+
+    pub fn text(&mut self) -> String {
+        self.take().unwrap_or_default()
+    }
+
+    pub fn bool(&mut self) -> bool {
+        self.take().is_some_and(|value| value == "t")
+    }
+
+    /// The value of a `"char"`.
+    pub fn byte(&mut self) -> u8 {
+        self.take().and_then(|value| value.bytes().next()).unwrap_or(0)
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Failure {
+    /// The server refused; the connection can be asked again.
+    Refused(ServerError),
+    /// The connection is of no more use.
+    Lost(String),
+}
+
+pub struct Connection {
+    session: Session,
+    pub settings: Settings,
+}
+
+impl Connection {
+    /// Logs in and prepares what will be asked.
+    ///
+    /// # Errors
+    /// One line: what, where, why.
+    pub async fn open(
+        dialer: &Dialer,
+        config: &PoolConfig,
+        proven: Option<Credential>,
+    ) -> Result<Connection, String> {
+        let mut config = config.clone();
+        config.upstream.application_name = Some(APPLICATION_NAME.to_owned());
+        let session =
+            dialer.start(&config, proven, &OpenKind::Pooled).await.map_err(|e| e.message)?;
+        let mut connection = Connection { session, settings: Settings::default() };
+        connection.check_version()?;
+        connection.set_up().await.map_err(|failure| {
+            let at = &connection.session.at;
+            match failure {
+                Failure::Refused(error) => {
+                    format!("the catalogues at {at} are not readable: {error}")
+                }
+                Failure::Lost(why) => format!("the connection to the catalogues at {at}: {why}"),
+            }
+        })?;
+        Ok(connection)
+    }
+
+    fn check_version(&self) -> Result<(), String> {
+        let reported = &self.session.logged_in.parameters;
+        let version = reported.iter().find(|(name, _)| name == "server_version");
+        let version = version.map_or("", |(_, version)| version.as_str());
+        let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
+        match version[..end].parse::<u32>() {
+            Ok(major) if major >= SERVER_VERSION_MIN => Ok(()),
+            _ => Err(format!(
+                "the server at {} is \"{version}\", not PostgreSQL {SERVER_VERSION_MIN} or later",
+                self.session.at
+            )),
+        }
+    }
+
+    async fn set_up(&mut self) -> Result<(), Failure> {
+        let mut out = Vec::new();
+        // What the pool's sessions begin with is read before it is changed here.
+        for text in [SETTINGS, OWN_SETTINGS] {
+            frontend::put_parse(&mut out, b"", text.as_bytes(), b"");
+            frontend::put_bind(&mut out, b"", b"", &[]);
+            frontend::put_execute(&mut out, b"", 0);
+        }
+        for (name, text) in STATEMENTS {
+            frontend::put_parse(&mut out, name.as_bytes(), text.as_bytes(), b"");
+        }
+        frontend::put_sync(&mut out);
+        let answers = self.exchange(&out).await?;
+        if let Some(row) = answers.into_iter().flatten().next().as_mut() {
+            self.settings = Settings {
+                isolation: row.text(),
+                read_only: row.text() == "on",
+                deferrable: row.text() == "on",
+                conforming_strings: row.text() == "on",
+            };
+        }
+        Ok(())
+    }
+
+    /// Runs prepared statements, by name, with their values; gives the rows of each.
+    ///
+    /// # Errors
+    /// When the server refuses or the connection is lost.
+    pub async fn ask(&mut self, asks: &[(&str, &[String])]) -> Result<Vec<Vec<Row>>, Failure> {
+        let mut out = Vec::new();
+        for (name, values) in asks {
+            let values: Vec<_> = values.iter().map(|value| Some(value.as_bytes())).collect();
+            frontend::put_bind(&mut out, b"", name.as_bytes(), &values);
+            frontend::put_execute(&mut out, b"", 0);
+        }
+        frontend::put_sync(&mut out);
+        self.exchange(&out).await
+    }
+
+    async fn exchange(&mut self, out: &[u8]) -> Result<Vec<Vec<Row>>, Failure> {
+        let lost = |error: std::io::Error| Failure::Lost(error.to_string());
+        self.session.send(out).await.map_err(lost)?;
+        let mut answers = Vec::new();
+        let mut rows = Vec::new();
+        let mut bytes = 0;
+        let mut refused = None;
+        loop {
+            let (kind, body) = match self.session.message().await {
+                Ok(message) => message,
+                Err(failure) => {
+                    // The server's own last words say more than that it hung up.
+                    let last = refused.map(|error: ServerError| error.to_string());
+                    return Err(Failure::Lost(last.unwrap_or_else(|| failure.to_string())));
+                }
+            };
+            bytes += body.len();
+            if bytes > ANSWER_BYTES_MAX {
+                return Err(Failure::Lost(format!("more than {ANSWER_BYTES_MAX} bytes of answer")));
+            }
+            let malformed = |error: wire::pg::WireError| Failure::Lost(error.to_string());
+            match kind {
+                tag::DATA_ROW => {
+                    let values = wire::pg::backend::data_row(body).map_err(malformed)?;
+                    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+                    let values: Vec<_> = values.into_iter().map(|v| v.map(text)).collect();
+                    rows.push(Row(values.into_iter()));
+                }
+                tag::COMMAND_COMPLETE => answers.push(std::mem::take(&mut rows)),
+                tag::ERROR => refused = Some(ServerError::read(body).map_err(malformed)?),
+                tag::READY_FOR_QUERY => {
+                    return match refused {
+                        Some(error) => Err(Failure::Refused(error)),
+                        None => Ok(answers),
+                    };
+                }
+                tag::COPY_IN | tag::COPY_OUT | tag::COPY_BOTH => {
+                    return Err(Failure::Lost("a COPY was started".to_owned()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Says good-bye.
+    pub async fn close(mut self) {
+        let mut out = Vec::new();
+        frontend::put_terminate(&mut out);
+        // Nothing is lost when it does not arrive.
+        let _ = self.session.send(&out).await;
+    }
+}

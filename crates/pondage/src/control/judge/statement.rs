@@ -1,0 +1,441 @@
+//! The verdict on one statement: what the parser found, against what the catalogues say of it.
+//!
+//! ```text
+//! text -> parser -> names -> catalogues -> objections
+//!            ^                   |
+//!            '- views, defaults, checks: texts of their own -'
+//! ```
+//!
+//! Everything that is not known for certain is an objection. Names of functions and operators
+//! stand for all that have them, in any schema, because which one is meant depends on types that
+//! only PostgreSQL finds out. A function that is marked stable or immutable is believed to be so:
+//! PostgreSQL's own planner relies on it as much.
+//!
+//! Two things are not looked for. A temporary table that shadows another is still a table, and
+//! what compares values of a type (its operator classes) has to be free of side effects anyhow.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use sql::{Analysis, Name, Parser, Statement, Use};
+
+use super::catalogue::{
+    Answers, Definitions, Key, Names, Relation, Touched, What, EXPRESSIONS_MAX,
+};
+use super::connection::{Connection, Failure, Settings};
+use super::functions;
+use crate::route::{Share, Verdict};
+
+/// Views within views.
+pub const VIEW_DEPTH_MAX: usize = 8;
+
+/// Views of one statement.
+pub const VIEWS_MAX: usize = 32;
+
+/// Names in one statement, or in the views and expressions of one step.
+pub const NAMES_MAX: usize = 1000;
+
+/// What the parser made of a statement.
+#[derive(Clone)]
+pub struct Parsed {
+    text: Box<str>,
+    analysis: Analysis,
+    literals: Option<Box<[Use]>>,
+}
+
+impl Parsed {
+    /// # Errors
+    /// The verdict, when the catalogues need not be asked.
+    pub fn new(parser: &impl Parser, text: &[u8]) -> Result<Parsed, Verdict> {
+        if text.len() > sql::TEXT_MAX {
+            return Err(alone(format!("its text is longer than {} bytes", sql::TEXT_MAX)));
+        }
+        let text = std::str::from_utf8(text).map_err(|_| alone("its text is not UTF-8"))?;
+        let mut scan = sql::Scan::new();
+        let readable = scan.scan(text.as_bytes());
+        let literals = if readable { scan.literals() } else { &[] };
+        let analysis = parser.analyse(text, literals).map_err(|unparsed| {
+            alone(format!("the parser does not understand it: {}", one_line(&unparsed.0)))
+        })?;
+        match (analysis.statements, analysis.statement) {
+            (0, _) => return Err(alone("it is empty")),
+            (1, Statement::Merge) => return Err(alone("it is a MERGE")),
+            (1, Statement::Other(_)) => {
+                let word = text.split_whitespace().next().unwrap_or_default();
+                let word: String = word.chars().take(WORD_CHARS_MAX).collect();
+                return Err(alone(format!(
+                    "only SELECT, VALUES, TABLE, INSERT, UPDATE and DELETE can share, not {}",
+                    word.to_uppercase()
+                )));
+            }
+            (1, _) => {}
+            (more, _) => return Err(alone(format!("it is {more} statements"))),
+        }
+        if let Some(obstacle) = analysis.obstacles.first() {
+            return Err(alone(*obstacle));
+        }
+        let literals = readable.then(|| analysis.literals.clone().into_boxed_slice());
+        Ok(Parsed { text: text.into(), analysis, literals })
+    }
+}
+
+/// Characters of a statement's first word that a reason shows.
+const WORD_CHARS_MAX: usize = 20;
+
+fn alone(reason: impl Into<String>) -> Verdict {
+    Verdict { share: Share::Alone, reason: reason.into(), literals: None }
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Judges a statement. Each step is a round trip: one for the statement, one for each level of
+/// views, two more for a write.
+///
+/// # Errors
+/// When the server refuses a look-up or the connection is lost.
+pub async fn judge(
+    parser: &impl Parser,
+    connection: &mut Connection,
+    parsed: &Parsed,
+) -> Result<Verdict, Failure> {
+    let Parsed { text, analysis, literals } = parsed.clone();
+    let written = analysis.written.clone();
+    let deletes = analysis.statement == Statement::Delete;
+    let mut judging = Judging {
+        parser,
+        writes: written.is_some(),
+        share: if written.is_some() { Share::Write } else { Share::Batch },
+        reason: if written.is_some() { "it writes".to_owned() } else { String::new() },
+        seen: HashSet::new(),
+        found: Vec::new(),
+        next: vec![Piece { within: String::new(), depth: 0, analysis }],
+    };
+    judging.settings(&connection.settings, &text);
+    let mut target = written.as_ref().map(key);
+    while judging.share > Share::Alone && !judging.next.is_empty() {
+        let pieces = std::mem::take(&mut judging.next);
+        let mut names = Names::default();
+        pieces.iter().for_each(|piece| piece.names(&mut names));
+        names.relations.extend(target.clone());
+        if names.count() > NAMES_MAX {
+            judging.object(Share::Alone, "", "it uses more names than are looked up");
+            break;
+        }
+        let answers = connection.look_up(&names).await?;
+        judging.casts(&answers);
+        for piece in &pieces {
+            judging.piece(piece, &answers);
+        }
+        let views = std::mem::take(&mut judging.found);
+        if judging.share > Share::Alone && !views.is_empty() {
+            let oids: Vec<String> = views.iter().map(|view| view.oid.clone()).collect();
+            let definitions = connection.definitions(&oids).await?;
+            judging.definitions(views, &definitions);
+        }
+        if let Some(target) = target.take() {
+            let relation = answers.relations.get(&target);
+            if let Some(oid) = judging.target(&target, relation) {
+                judging.touched(&connection.written(&oid, deletes).await?);
+            }
+        }
+    }
+    let Judging { share, reason, .. } = judging;
+    let literals = literals.filter(|_| share != Share::Alone);
+    Ok(Verdict { share, reason, literals })
+}
+
+/// A text that is a part of what is judged.
+struct Piece {
+    /// For reasons: `view app.v: `, or nothing for the statement itself.
+    within: String,
+    /// Of views.
+    depth: usize,
+    analysis: Analysis,
+}
+
+impl Piece {
+    fn names(&self, names: &mut Names) {
+        let Analysis { relations, functions, operators, types, columns, .. } = &self.analysis;
+        names.relations.extend(relations.iter().map(key));
+        names.functions.extend(functions.iter().map(key));
+        names.operators.extend(operators.iter().map(key));
+        names.types.extend(types.iter().map(key));
+        names.columns.extend(columns.iter().cloned());
+    }
+}
+
+fn key(name: &Name) -> Key {
+    (name.schema.clone(), name.name.clone())
+}
+
+/// The server has left out no schema but this.
+fn qualify(analysis: &mut Analysis) {
+    let Analysis { relations, functions, operators, types, .. } = analysis;
+    for name in [relations, functions, operators, types].into_iter().flatten() {
+        name.schema.get_or_insert_with(|| CATALOGUES.to_owned());
+    }
+}
+
+struct View {
+    oid: String,
+    /// For reasons: `app.v`.
+    name: String,
+    depth: usize,
+}
+
+struct Judging<'a, P> {
+    parser: &'a P,
+    writes: bool,
+    share: Share,
+    reason: String,
+    /// Views by oid.
+    seen: HashSet<String>,
+    /// Views of this step.
+    found: Vec<View>,
+    /// What is still to be judged.
+    next: Vec<Piece>,
+}
+
+impl<P: Parser> Judging<'_, P> {
+    /// Nothing better than `most`; the first reason for the worst is the one that is told.
+    fn object(&mut self, most: Share, within: &str, reason: impl fmt::Display) {
+        if most < self.share {
+            self.share = most;
+            self.reason = format!("{within}{reason}");
+        }
+    }
+
+    fn refuse(&mut self, piece: &Piece, reason: impl fmt::Display) {
+        self.object(Share::Alone, &piece.within, reason);
+    }
+
+    /// What the pool's sessions begin with. (What a client sets is the router's to look at.)
+    fn settings(&mut self, settings: &Settings, text: &str) {
+        if !settings.conforming_strings && text.contains('\\') {
+            self.object(Share::Alone, "", "standard_conforming_strings is off and it has a \\");
+        }
+        // Such a transaction waits until no write can disturb it.
+        let Settings { isolation, read_only, deferrable, .. } = settings;
+        if isolation == "serializable" && *read_only && *deferrable {
+            self.object(Share::Alone, "", "default_transaction_deferrable is on");
+        }
+        // Only here each statement of a transaction has its own snapshot.
+        let each = matches!(isolation.as_str(), "read committed" | "read uncommitted");
+        if !each && !self.writes {
+            let reason = format!("default_transaction_isolation is {isolation}");
+            self.object(Share::Pipeline, "", reason);
+        }
+    }
+
+    /// Casts that nobody writes down may be anywhere.
+    fn casts(&mut self, answers: &Answers) {
+        let Some(cast) = &answers.cast else { return };
+        if self.writes || !cast.assignment {
+            let reason = format!("the implicit cast from {} to {} is volatile", cast.from, cast.to);
+            self.object(Share::Alone, "", reason);
+        }
+    }
+
+    fn piece(&mut self, piece: &Piece, answers: &Answers) {
+        if let Some(obstacle) = piece.analysis.obstacles.first() {
+            return self.refuse(piece, obstacle);
+        }
+        for name in &piece.analysis.relations {
+            match answers.relations.get(&key(name)) {
+                Some(relation) => self.relation(piece, relation),
+                None => self.refuse(piece, format_args!("relation \"{name}\" is not known")),
+            }
+        }
+        for name in &piece.analysis.functions {
+            self.function(piece, name, answers);
+        }
+        for name in &piece.analysis.operators {
+            match answers.operators.get(&key(name)) {
+                Some(None) => {}
+                Some(Some(schema)) => {
+                    let schema = shown(schema);
+                    let reason = format!("operator {schema}{} is volatile", name.name);
+                    self.refuse(piece, reason);
+                }
+                None => self.refuse(piece, format_args!("operator {name} is not known")),
+            }
+        }
+        for name in &piece.analysis.types {
+            self.type_(piece, name, answers);
+        }
+        for column in &piece.analysis.columns {
+            if let Some(schema) = answers.columns.get(column) {
+                let reason = format!(
+                    "column {column} may be a call of function {}{column}(), which is volatile",
+                    shown(schema)
+                );
+                self.refuse(piece, reason);
+            }
+        }
+    }
+
+    /// One that is read.
+    fn relation(&mut self, piece: &Piece, relation: &Relation) {
+        let Relation { schema, name, .. } = relation;
+        let name = format!("{}{name}", shown(schema));
+        let reason = match relation.kind {
+            b'r' | b'p' | b'm' if relation.temporary => format!("table {name} is temporary"),
+            b'r' | b'p' if relation.row_security => format!("table {name} has row security"),
+            b'r' | b'p' if relation.foreign_below => {
+                format!("table {name} has parts that are not tables")
+            }
+            b'r' | b'p' | b'm' => return,
+            b'v' => return self.view(piece, relation, name),
+            b'f' => format!("{name} is a foreign table"),
+            b'S' => format!("{name} is a sequence"),
+            _ => format!("{name} is not a table"),
+        };
+        self.refuse(piece, reason);
+    }
+
+    fn view(&mut self, piece: &Piece, view: &Relation, name: String) {
+        if !self.seen.insert(view.oid.clone()) {
+            return;
+        }
+        if self.seen.len() > VIEWS_MAX || piece.depth == VIEW_DEPTH_MAX {
+            return self.refuse(piece, "it uses more views than are looked up");
+        }
+        self.found.push(View { oid: view.oid.clone(), name, depth: piece.depth + 1 });
+    }
+
+    fn definitions(&mut self, views: Vec<View>, definitions: &Definitions) {
+        for View { oid, name, depth } in views {
+            let within = format!("view {name}: ");
+            match definitions.get(&oid) {
+                Some(definition) => self.part(within, depth, definition),
+                None => self.object(Share::Alone, &within, "its definition is too long"),
+            }
+        }
+    }
+
+    /// A text that the server made, to be judged in the next step.
+    fn part(&mut self, within: String, depth: usize, text: &str) {
+        match self.parser.analyse(text, &[]) {
+            Ok(mut analysis)
+                if analysis.statements == 1 && analysis.statement == Statement::Select =>
+            {
+                qualify(&mut analysis);
+                self.next.push(Piece { within, depth, analysis });
+            }
+            Ok(_) => self.object(Share::Alone, &within, "it is not one SELECT"),
+            Err(unparsed) => {
+                let reason =
+                    format!("the parser does not understand it: {}", one_line(&unparsed.0));
+                self.object(Share::Alone, &within, reason);
+            }
+        }
+    }
+
+    fn function(&mut self, piece: &Piece, name: &Name, answers: &Answers) {
+        let Some(found) = answers.functions.get(&key(name)).filter(|found| found.known) else {
+            return self.refuse(piece, format_args!("function {name}() is not known"));
+        };
+        let plain = &name.name;
+        if let Some(schema) = &found.volatile_at {
+            let reason = format!("function {}{plain}() is volatile", shown(schema));
+            self.refuse(piece, reason);
+        }
+        if let Some(why) = functions::refused(plain, self.writes) {
+            self.refuse(piece, format_args!("function {plain}() {why}"));
+        }
+        if let Some(schema) = &found.domain_at {
+            self.refuse(piece, format_args!("function {}{plain}() takes a domain", shown(schema)));
+        }
+        if found.cast_to_domain {
+            self.refuse(piece, format_args!("{plain}() may be a cast to a domain"));
+        }
+        if found.volatile_builtin {
+            let reason = format!("function {plain}() is volatile");
+            match functions::harmless(plain, self.writes) {
+                true => self.object(Share::Pipeline, &piece.within, reason),
+                false => self.refuse(piece, reason),
+            }
+        }
+    }
+
+    fn type_(&mut self, piece: &Piece, name: &Name, answers: &Answers) {
+        let Some(found) = answers.types.get(&key(name)) else {
+            return self.refuse(piece, format_args!("type {name} is not known"));
+        };
+        let shown = format!("{}{}", shown(&found.schema), found.name);
+        let reason = match (found.kind, &found.volatile) {
+            (b'd', _) => format!("type {shown} is a domain"),
+            (b'b' | b'e' | b'r' | b'm', _) if found.of_domain => {
+                format!("type {shown} is made of domains or rows")
+            }
+            (b'b' | b'e' | b'r' | b'm', Some(function)) => {
+                format!("type {shown} is made by function {function}(), which is volatile")
+            }
+            (b'b' | b'e' | b'r' | b'm', None) => return,
+            _ => format!("type {shown} is not a plain one"),
+        };
+        self.refuse(piece, reason);
+    }
+
+    /// The relation that is written: its oid, if it can be.
+    fn target(&mut self, name: &Key, relation: Option<&Relation>) -> Option<String> {
+        let Some(relation) = relation else {
+            let reason = format!("relation \"{}\" is not known", name.1);
+            self.object(Share::Alone, "", reason);
+            return None;
+        };
+        let Relation { schema, name, .. } = relation;
+        let name = format!("{}{name}", shown(schema));
+        let reason = match relation.kind {
+            b'r' | b'p' if relation.temporary => format!("table {name} is temporary"),
+            b'r' | b'p' if relation.row_security => format!("table {name} has row security"),
+            b'r' | b'p' if schema == CATALOGUES => format!("table {name} is a system catalogue"),
+            b'r' | b'p' => return (self.share > Share::Alone).then(|| relation.oid.clone()),
+            b'v' => format!("{name} is a view"),
+            b'f' => format!("{name} is a foreign table"),
+            _ => format!("{name} is not a table"),
+        };
+        self.object(Share::Alone, "", reason);
+        None
+    }
+
+    /// What runs with the write. Constraints may be deferred: their errors come at the end of the
+    /// transaction, which is the write's own.
+    fn touched(&mut self, all: &[Touched]) {
+        if all.len() > EXPRESSIONS_MAX {
+            self.object(Share::Alone, "", "its table has more expressions than are looked up");
+        }
+        for Touched { what, schema, table, text } in all {
+            let table = format!("{}{table}", shown(schema));
+            match what {
+                What::Trigger => {
+                    self.object(Share::Alone, "", format_args!("table {table} has trigger {text}"));
+                }
+                What::Rule => {
+                    self.object(Share::Alone, "", format_args!("table {table} has rule {text}"));
+                }
+                What::Kind => {
+                    let reason = format!("{table} is written too and is not a table");
+                    self.object(Share::Alone, "", reason);
+                }
+                What::Expression => {
+                    let within = format!("expression of table {table}: ");
+                    self.part(within, 0, &format!("SELECT {text}"));
+                }
+            }
+        }
+    }
+}
+
+/// The schema of what needs none.
+const CATALOGUES: &str = "pg_catalog";
+
+/// A schema as it stands in front of a name.
+fn shown(schema: &str) -> String {
+    match schema {
+        CATALOGUES => String::new(),
+        schema => format!("{schema}."),
+    }
+}
