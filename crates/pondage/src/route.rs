@@ -40,8 +40,10 @@ pub struct History {
     alone_us: u32,
     /// Runs among others that are remembered; the older ones count less and less.
     joined: u32,
-    /// Those that took longer than `coalesce_short`, or whose answer was long.
+    /// Those that took longer than `coalesce_short`.
     slow: u32,
+    /// Those that took longer than `coalesce_stall`.
+    stalled: u32,
     /// It travels alone for so many more runs.
     banned: u32,
 }
@@ -51,6 +53,12 @@ pub const ALONE_FIRST: u32 = 5;
 
 /// Runs that are remembered at the most.
 const REMEMBERED: u32 = 1024;
+
+/// One of so many runs may take longer than `coalesce_short`, and one of so many longer than
+/// `coalesce_stall`. On a busy machine a statement of 30 us waits for a processor for milliseconds
+/// now and then; it would gain nothing by travelling alone.
+const SLOW_ONE_OF: u32 = 10;
+const STALLED_ONE_OF: u32 = 100;
 
 /// A shape that was too slow travels alone so often before it is tried again.
 const BANNED: u32 = 1000;
@@ -70,15 +78,19 @@ impl History {
         self.banned = if long_answer { BANNED } else { self.banned.saturating_sub(1) };
     }
 
-    pub fn ran_among_others(&mut self, took: Duration, short: Duration, long_answer: bool) {
+    pub fn ran_among_others(&mut self, took: Duration, short: Duration, stall: Duration) {
         if self.joined >= REMEMBERED {
-            (self.joined, self.slow) = (self.joined / 2, self.slow / 2);
+            self.joined /= 2;
+            (self.slow, self.stalled) = (self.slow / 2, self.stalled / 2);
         }
         self.joined += 1;
-        self.slow += u32::from(took > short || long_answer);
-        // One of 100, and one more so that the first is not the last.
-        if self.slow * 100 > self.joined + 100 {
-            (self.joined, self.slow, self.banned) = (0, 0, BANNED);
+        self.slow += u32::from(took > short);
+        self.stalled += u32::from(took > stall);
+        // And one more of each, so that the first is not the last.
+        let slow = self.slow * SLOW_ONE_OF > self.joined + SLOW_ONE_OF;
+        let stalled = self.stalled * STALLED_ONE_OF > self.joined + STALLED_ONE_OF;
+        if slow || stalled {
+            *self = History { banned: BANNED, joined: 0, slow: 0, stalled: 0, ..*self };
         }
     }
 
@@ -134,7 +146,7 @@ pub enum Why {
     Judged,
     /// A write, and `coalesce_writes` is off.
     WritesOff,
-    /// More than 1 of 100 took longer than `coalesce_short`, or answers at length.
+    /// More than 1 of 10 took longer than `coalesce_short`, or it answers at length.
     Slow,
     /// No server had the settings of its session.
     Settings,
@@ -198,7 +210,9 @@ impl fmt::Display for Why {
             Why::Unjudged => "parser and catalogues have not judged it yet",
             Why::Judged => "parser or catalogues found something against it",
             Why::WritesOff => "it writes, and coalesce_writes is off",
-            Why::Slow => "more than 1 of 100 took longer than coalesce_short, or answer at length",
+            Why::Slow => {
+                "more than 1 of 10 took longer than coalesce_short, or it answers at length"
+            }
             Why::Settings => "no server had the settings of its session",
             Why::Again => "it was sent again after it had come to nothing among others",
         })
@@ -236,12 +250,22 @@ mod tests {
 
     fn run(history: &mut History, times: u32, micros: u64) {
         for _ in 0..times {
-            history.ran_among_others(Duration::from_micros(micros), SHORT, false);
+            history.ran_among_others(Duration::from_micros(micros), SHORT, SHORT * 20);
         }
     }
 
     #[test]
-    fn one_slow_run_of_a_hundred_is_forgiven_and_more_are_not() {
+    fn one_slow_run_of_ten_is_forgiven_and_more_are_not() {
+        let mut history = History::default();
+        run(&mut history, 90, 30);
+        run(&mut history, 11, 2_000);
+        assert!(history.is_short(SHORT));
+        run(&mut history, 2, 2_000);
+        assert!(!history.is_short(SHORT));
+    }
+
+    #[test]
+    fn one_stalled_run_of_a_hundred_is_forgiven_and_more_are_not() {
         let mut history = History::default();
         run(&mut history, 198, 30);
         run(&mut history, 2, 30_000);

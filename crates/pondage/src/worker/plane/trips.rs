@@ -388,10 +388,10 @@ impl Plane {
         let Some(conn) = self.servers.get_mut(server) else { return };
         let took = conn.carrier.pace(self.now);
         let pool = &mut self.pools[conn.pool as usize];
-        let short = pool.config.coalesce_short;
+        let (short, stall) = (pool.config.coalesce_short, pool.config.coalesce_stall);
         for shape in self.paced.drain(..) {
             if let (Some(took), Some(shape)) = (took, pool.shapes.get_mut(shape)) {
-                shape.history.ran_among_others(took, short, false);
+                shape.history.ran_among_others(took, short, stall);
             }
         }
     }
