@@ -97,6 +97,10 @@ pub struct Analysis {
     pub parameters: u32,
     /// For each literal that was passed, in order: may it become a parameter?
     pub literals: Vec<Use>,
+    /// Some of those that may are texts that INSERT or UPDATE assigns. If the target has a column
+    /// of type `interval` with a modifier (`interval day`), they may not: PostgreSQL reads the
+    /// literal `'5'` as 5 days then, and a parameter as 5 seconds (`coerce_type`, parse_coerce.c).
+    pub assigns_texts: bool,
 }
 
 /// Whether a literal may become a parameter without anybody seeing a difference, but for the words
