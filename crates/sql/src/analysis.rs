@@ -103,8 +103,11 @@ pub struct Analysis {
     pub assigns_texts: bool,
 }
 
-/// Whether a literal may become a parameter without anybody seeing a difference, but for the words
-/// of the error when its value is not valid.
+/// Whether a literal may become a parameter without a difference in what the statement does.
+///
+/// What is wrong with a value or its type may be found at another moment, and so be told in other
+/// words or behind another error. That is always before the statement runs: who prepared it, and
+/// gets an error for Parse or Bind, can still send it as it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Use {
     /// A parameter of the type with this oid. 0: of unknown type, to be inferred from its

@@ -5,7 +5,7 @@ use pg_query::protobuf::{ScanToken, Token};
 use super::tree::Node;
 use super::walk::Walk;
 use super::{Analysis, Parser, Statement, Unparsed, Use};
-use crate::scan::{Literal, LiteralKind};
+use crate::scan::{Literal, LiteralKind, TEXT_MAX};
 
 /// libpg_query: the parser of PostgreSQL 18.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,6 +27,9 @@ impl Parser for PostgresParser {
             literals: vec![Use::Fixed; literals.len()],
             assigns_texts: false,
         };
+        if text.len() > TEXT_MAX {
+            return Err(Unparsed(format!("more than {TEXT_MAX} bytes")));
+        }
         // The library can't return an empty list of tokens.
         if text.bytes().all(|byte| byte.is_ascii_whitespace() || byte == 0x0b) {
             return Ok(nothing(Statement::Other(""), 0));

@@ -263,6 +263,7 @@ fn deep_texts_are_refused_and_not_followed() {
         format!("select 1{}", " union select 1".repeat(4_000)),
         format!("select a{}", "[1]".repeat(20_000)),
     ];
+    assert!(PostgresParser.analyse(&" ".repeat(crate::TEXT_MAX + 1), &[]).is_err());
     for text in deep {
         // An answer or a refusal; what matters is that there is one, on a thread's small stack.
         let _ = PostgresParser.analyse(&text, &[]);
