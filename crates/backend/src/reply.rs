@@ -70,6 +70,7 @@ pub enum Fate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
     ParseComplete,
+    BindComplete,
     CloseComplete,
     /// Outside of a transaction.
     ReadyForQuery,
@@ -79,6 +80,7 @@ impl Made {
     pub fn bytes(self) -> &'static [u8] {
         match self {
             Made::ParseComplete => b"1\0\0\0\x04",
+            Made::BindComplete => b"2\0\0\0\x04",
             Made::CloseComplete => b"3\0\0\0\x04",
             Made::ReadyForQuery => b"Z\0\0\0\x05I",
         }

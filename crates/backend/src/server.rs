@@ -231,7 +231,8 @@ impl Server {
 
     /// What is in flight belongs to nobody any more, and is not the pooler's own either.
     pub fn runs_for_nobody(&self) -> bool {
-        self.queue.front().is_some_and(|request| request.fate == Fate::Hide)
+        let works = |request: &Request| request.fate == Fate::Hide && !request.kind.is_sync();
+        self.queue.front().is_some_and(works)
     }
 
     /// What is sent now will not be looked at, for there was an error and no Sync since.

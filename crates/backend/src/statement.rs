@@ -239,6 +239,13 @@ impl Prepared {
         }
     }
 
+    /// It could not be bound: perhaps what it was planned for has changed.
+    pub fn doubt_one(&mut self, id: u64) {
+        if let Some(place) = self.known.get_mut(&id) {
+            place.doubtful = true;
+        }
+    }
+
     /// DEALLOCATE of nobody knows which: none can be relied on.
     pub fn doubt(&mut self) {
         self.known.values_mut().for_each(|place| place.doubtful = true);

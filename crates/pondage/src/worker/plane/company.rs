@@ -12,6 +12,8 @@ const GROUPS_MAX: usize = 64;
 
 #[derive(Debug, Default)]
 pub struct Company {
+    /// Somebody waits or is on the way: the pool is looked at every turn.
+    pub in_use: bool,
     pub groups: Vec<Group>,
 }
 

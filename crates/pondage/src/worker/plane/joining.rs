@@ -91,7 +91,10 @@ impl Plane {
             (None, None) => return None,
         };
         let way = self.way(slot, shape, text)?;
-        let statement = statement.or_else(|| self.unnamed(&asked));
+        let statement = match way {
+            Way::Train => statement,
+            _ => statement.or_else(|| self.unnamed(&asked)),
+        };
         let mut unit = self.new_unit(slot, shape, way);
         unit.form = Form::Extended;
         unit.statement = statement;
@@ -221,6 +224,8 @@ impl Plane {
         client.unit = Some(unit);
         client.hold = Hold::Joined;
         (client.asked, client.began) = (now, now);
+        let at = client.pool;
+        self.shares(at);
         Some(Taken::Bytes(taken))
     }
 }

@@ -1,25 +1,22 @@
-//! Which client has which server: taking, preparing, releasing, cleaning, opening, closing.
+//! Which client has which server: taking, preparing, releasing, cleaning; and how a client ends.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use backend::carrier::Carrier;
 use backend::moment::Moment;
 use backend::pool::{self, Pool};
 use backend::reply::{Fate, Kind, Owner, Request};
-use backend::server::{LastWords, Server, Unnamed};
-use backend::settings::{Change, Settings};
+use backend::server::{LastWords, Unnamed};
+use backend::settings::Change;
 use wire::pg::backend::{error_fields, TxStatus};
 use wire::pg::frontend::{self, Target};
 use wire::pg::sqlstate;
 
 use super::company::Company;
 use super::replies::Sink;
-use super::{
-    Count, Effect, Failing, Place, Plane, PoolState, Preparing, ServerConn, ServerParts, Ticket,
-};
+use super::{Count, Effect, Place, Plane, PoolState, Preparing};
 use crate::config::{PoolConfig, PoolMode};
-use crate::control::messages::{OpenError, OpenKind, Opened, PoolName, Ref, ToControl, ToWorker};
+use crate::control::messages::{PoolName, Ref, ToControl};
 use crate::session::client::{Hold, Phase, Rest, NONE};
 use crate::session::login::Refused;
 use crate::worker::shapes::Shapes;
@@ -454,7 +451,7 @@ impl Plane {
     }
 
     /// A clean server: to whoever waits longest, here or at another worker, else it rests.
-    fn give(&mut self, server: u32) {
+    pub(super) fn give(&mut self, server: u32) {
         let (now, worker) = (self.now, self.worker);
         let conn = &mut self.servers[server];
         conn.place = Place::Idle;
@@ -477,45 +474,6 @@ impl Plane {
         self.serve(at);
     }
 
-    /// Moves an idle server to another worker.
-    pub(super) fn give_away(&mut self, server: u32, to: u8) {
-        let Some(conn) = self.servers.remove(server) else { return };
-        let pool = &mut self.pools[conn.pool as usize];
-        pool.pool.remove_idle(server);
-        pool.servers.retain(|known| *known != server);
-        let parts = Box::new(ServerParts { pool: pool.name.clone(), conn: *conn });
-        self.effects.push(Effect::GiveServer { slot: server, worker: to, parts });
-    }
-
-    /// An idle server from another worker.
-    pub fn server_arrived(&mut self, parts: ServerParts) -> Option<u32> {
-        let config = self.config.pool(&parts.pool.database, &parts.pool.user).ok()?;
-        let at = self.pool_of(config);
-        let epoch = self.pools[at as usize].epoch;
-        let server = self.servers.insert(|_, generation| ServerConn {
-            generation,
-            pool: at,
-            client: NONE,
-            queued_out: false,
-            epoch,
-            ..parts.conn
-        });
-        if self.pools[at as usize].welcome.is_none() {
-            let defaults = self.servers[server].server.defaults.overlaid([]);
-            let defaults = self.settings.intern(defaults);
-            self.welcome(at, defaults);
-        }
-        let pool = &mut self.pools[at as usize];
-        let conn = &mut self.servers[server];
-        conn.server.settings = self.settings.intern(conn.server.settings.overlaid([]));
-        // Stamps are this worker's own.
-        conn.server.set_unnamed(Unnamed::Stale);
-        pool.servers.push(server);
-        self.give(server);
-        self.ask_other_workers(at, true);
-        Some(server)
-    }
-
     /// Lends idle servers to waiting clients as long as there are both, and opens more if needed.
     pub(super) fn serve(&mut self, at: u32) {
         loop {
@@ -533,186 +491,6 @@ impl Plane {
             self.attach(slot, server, since);
             self.resume_later(slot);
         }
-        self.open_more(at);
-    }
-
-    /// Opens connections that are wanted and allowed.
-    pub(super) fn open_more(&mut self, at: u32) {
-        let now = self.now;
-        loop {
-            let pool = &mut self.pools[at as usize];
-            if pool.paused || pool.retired {
-                return;
-            }
-            let missing = pool.limits.min.saturating_sub(pool.pool.shared().servers.taken());
-            let greeting = u32::from(!pool.greeting.is_empty());
-            let extra = missing.max(greeting) + if missing > 0 { pool.pool.opening() } else { 0 };
-            if !pool.pool.open_one(&pool.limits, extra, now) {
-                break;
-            }
-            self.next_ticket += 1;
-            self.tickets.insert(self.next_ticket, Ticket::Pooled { pool: at });
-            pool.totals.server_opens += 1;
-            self.effects.push(Effect::Control(ToControl::Open {
-                worker: self.worker,
-                ticket: self.next_ticket,
-                config: pool.config.clone(),
-                proven: pool.proven.clone(),
-                kind: OpenKind::Pooled,
-            }));
-        }
-        self.ask_other_workers(at, false);
-    }
-
-    /// Clients wait and nothing more may be opened here: other workers may have idle servers.
-    /// Each question brings one server at the most, so it is put `again` when one has come.
-    pub(super) fn ask_other_workers(&mut self, at: u32, again: bool) {
-        let workers = self.config.runtime.workers as u8;
-        if workers < 2 {
-            return;
-        }
-        let pool = &self.pools[at as usize];
-        let (starving, mine) = (&pool.pool.shared().starving, 1u64 << self.worker);
-        let served = pool.pool.waiting() as u64 <= u64::from(pool.pool.opening());
-        if served || pool.paused {
-            starving.fetch_and(!mine, Ordering::Relaxed);
-            return;
-        }
-        let before = starving.fetch_or(mine, Ordering::Relaxed);
-        if again || before & mine == 0 {
-            for peer in (0..workers).filter(|peer| *peer != self.worker) {
-                let wanted = ToWorker::Wanted { pool: pool.name.clone(), worker: self.worker };
-                self.effects.push(Effect::Peer(peer, wanted));
-            }
-        }
-    }
-
-    /// Another worker's clients wait.
-    pub(super) fn wanted(&mut self, name: &PoolName, worker: u8) {
-        let Some(&at) = self.pool_by_name.get(name) else { return };
-        let pool = &mut self.pools[at as usize];
-        if pool.pool.waiting() == 0 && !pool.paused {
-            if let Some(server) = pool.pool.take_oldest() {
-                self.give_away(server, worker);
-            }
-        }
-    }
-
-    /// Opens a connection of its own for a client that asked for replication.
-    pub(super) fn open_replication(&mut self, slot: u32, parameters: Vec<(String, String)>) {
-        self.next_ticket += 1;
-        let client = &self.clients[slot];
-        let ticket = Ticket::Replication { client: slot, generation: client.generation };
-        self.tickets.insert(self.next_ticket, ticket);
-        let pool = &self.pools[client.pool as usize];
-        let (config, proven) = (pool.config.clone(), pool.proven.clone());
-        self.effects.push(Effect::Control(ToControl::Open {
-            worker: self.worker,
-            ticket: self.next_ticket,
-            config,
-            proven,
-            kind: OpenKind::Replication { parameters },
-        }));
-    }
-
-    pub(super) fn opened(&mut self, ticket: u64, opened: &Opened) -> Option<u32> {
-        let pairs = opened.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let defaults = self.settings.intern(pairs.collect::<Settings>());
-        let (at, client) = match self.tickets.remove(&ticket)? {
-            Ticket::Pooled { pool } => (pool, None),
-            Ticket::Replication { client, generation } => {
-                let found = self.clients.find(client, generation)?;
-                (found.pool, Some(client))
-            }
-        };
-        let epoch = self.pools[at as usize].epoch;
-        let conn = |_, generation| ServerConn {
-            server: Server::new(defaults.clone(), self.now),
-            generation,
-            id: self.common.next_id(),
-            pool: at,
-            place: Place::Idle,
-            carrier: Carrier::new(self.now),
-            client: NONE,
-            ends: opened.ends,
-            tls: opened.tls.as_str().into(),
-            pid: opened.pid,
-            key: opened.key.as_slice().into(),
-            cancels: 0,
-            preparing: Preparing::No,
-            last_client: 0,
-            close_needed: false,
-            reset_wanted: false,
-            replication: client.is_some(),
-            epoch,
-            opened_at: self.epoch + std::time::Duration::from_micros(self.now.0),
-            queued_out: false,
-        };
-        let server = self.servers.insert(conn);
-        let pool = &mut self.pools[at as usize];
-        pool.servers.push(server);
-        if let Some(slot) = client {
-            self.greet_replication(slot, server);
-            return Some(server);
-        }
-        pool.failing = None;
-        pool.pool.opened();
-        self.common.welcome(&pool.name, &defaults);
-        self.welcome(at, defaults);
-        self.give(server);
-        Some(server)
-    }
-
-    /// Greets those who have waited to hear what the pool's servers report.
-    pub(super) fn welcome(&mut self, at: u32, defaults: Arc<Settings>) {
-        let pool = &mut self.pools[at as usize];
-        pool.welcome = Some(defaults);
-        for slot in std::mem::take(&mut pool.greeting) {
-            self.greet(slot);
-        }
-    }
-
-    pub(super) fn open_failed(&mut self, ticket: u64, error: OpenError) {
-        match self.tickets.remove(&ticket) {
-            Some(Ticket::Replication { client, generation })
-                if self.clients.find(client, generation).is_some() =>
-            {
-                self.refuse_for(client, &error, None);
-            }
-            None | Some(Ticket::Replication { .. }) => {}
-            Some(Ticket::Pooled { pool: at }) => {
-                let now = self.now;
-                let pool = &mut self.pools[at as usize];
-                pool.pool.failed(&pool.limits, now);
-                let tries = pool.failing.as_ref().map_or(0, |failing| failing.tries) + 1;
-                let (since, began) = match &pool.failing {
-                    Some(failing) => (failing.since, failing.began),
-                    None => (error.at, now),
-                };
-                tracing::warn!(event = "server_connect_failed", db = %pool.name.database,
-                    user = %pool.name.user, sqlstate = %error.code, tries, "{}", error.message);
-                pool.failing = Some(Failing { since, began, tries, error });
-                self.tell_the_waiting(at);
-            }
-        }
-    }
-
-    /// Ends a connection and gives its place back.
-    pub(super) fn close_server(&mut self, server: u32) {
-        let Some(conn) = self.servers.remove(server) else { return };
-        let at = conn.pool;
-        let pool = &mut self.pools[at as usize];
-        pool.servers.retain(|known| *known != server);
-        pool.pool.remove_idle(server);
-        pool.company.remove_carrier(server);
-        pool.totals.server_closes += 1;
-        if !conn.replication {
-            pool.pool.closed(&pool.limits);
-        }
-        if let Some(client) = self.clients.get_mut(conn.client) {
-            client.server = NONE;
-        }
-        self.effects.push(Effect::CloseServer(server));
         self.open_more(at);
     }
 

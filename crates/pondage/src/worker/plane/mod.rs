@@ -12,9 +12,11 @@ mod company;
 mod joining;
 mod lending;
 mod login;
+mod opening;
 mod replies;
 mod report;
 mod requests;
+mod sharing;
 mod statements;
 mod timers;
 mod trains;
@@ -275,6 +277,8 @@ pub struct Plane {
     buffers: Vec<Vec<u8>>,
     scan: Scan,
     spare_units: Vec<Box<Unit>>,
+    /// Pools whose company is in use.
+    shared: Vec<u32>,
     /// Shapes of the statements that a server has just answered.
     paced: Vec<u32>,
     pub effects: Vec<Effect>,
@@ -336,6 +340,7 @@ impl Plane {
             buffers: Vec::new(),
             scan: Scan::default(),
             spare_units: Vec::new(),
+            shared: Vec::new(),
             paced: Vec::new(),
             effects: Vec::new(),
             written_clients: Vec::new(),

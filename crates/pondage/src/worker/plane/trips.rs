@@ -13,7 +13,6 @@ use backend::moment::Moment;
 use backend::reply::{Again, Fate, Guest, Kind, Made, Owner, Request};
 use backend::server::{LastWords, Unnamed as OnServer};
 use backend::settings::Settings;
-use backend::statement::Need;
 use wire::pg::frontend::{self, Target};
 use wire::pg::sqlstate;
 
@@ -40,13 +39,24 @@ pub(super) const LONG_ANSWER_BYTES: usize = 16 << 10;
 impl Plane {
     /// Sends what has gathered.
     pub(super) fn dispatch(&mut self) {
-        for at in 0..self.pools.len() {
-            if !self.pools[at].company.is_waiting() {
-                continue;
+        for turn in 0..self.shared.len() {
+            let at = self.shared[turn];
+            for group in 0..self.pools[at as usize].company.groups.len() {
+                while self.send_some(at, group) {}
             }
-            for group in 0..self.pools[at].company.groups.len() {
-                while self.send_some(at as u32, group) {}
-            }
+        }
+        let pools = &mut self.pools;
+        self.shared.retain(|at| {
+            let company = &mut pools[*at as usize].company;
+            company.in_use = company.is_waiting() || company.carriers().next().is_some();
+            company.in_use
+        });
+    }
+
+    /// Statements of this pool's clients wait, or are on their way.
+    pub(super) fn shares(&mut self, at: u32) {
+        if !std::mem::replace(&mut self.pools[at as usize].company.in_use, true) {
+            self.shared.push(at);
         }
     }
 
@@ -268,7 +278,13 @@ impl Plane {
     fn write_extended(&mut self, server: u32, slot: u32, unit: &Unit) {
         let Some(asked) = extended(&unit.bytes) else { return };
         let owner = Owner(slot);
-        let guest = if unit.way == Way::Train { Guest::Hurried } else { Guest::Plain };
+        // A named statement takes the place of the client's unnamed one.
+        let stands_in = asked.parse.is_some() && unit.statement.is_some();
+        let guest = match unit.way {
+            Way::Train => Guest::Hurried,
+            _ if stands_in => Guest::StandIn,
+            _ => Guest::Plain,
+        };
         let request = |kind| Request::forward(owner, kind).guest(guest);
         match (&asked.parse, &unit.statement) {
             (Some(parse), None) => {
@@ -279,26 +295,26 @@ impl Plane {
                     frontend::put_parse(out, b"", parse.query, parse.types);
                 });
             }
-            (Some(_), Some(statement)) => {
-                let state = &mut self.servers[server].server;
-                match state.prepared.need(statement.id, state.batch()) {
-                    Need::Nothing => {
-                        let made = Fate::Made(Made::ParseComplete);
-                        let request = Request::with_fate(owner, Kind::Parse, made);
-                        self.send(server, request, |_| {});
-                    }
-                    need => self.send_parse(server, statement, need, request(Kind::Parse)),
-                }
-            }
-            (None, Some(statement)) => self.prepare_on(server, statement, owner, guest),
+            (_, Some(statement)) => self.prepare_on(server, statement, owner, guest),
             (None, None) => {}
         }
         let name = unit.statement.as_ref().map(|statement| statement.name());
-        self.send(server, request(Kind::Bind), |out| {
+        let bind = match stands_in {
+            true => Request::with_fate(owner, Kind::Bind, Fate::HideSuccess).guest(guest),
+            false => request(Kind::Bind),
+        };
+        self.send(server, bind, |out| {
             let name = name.as_ref().map_or(&b""[..], |name| name.as_bytes());
             frontend::put_bind_head(out, asked.values.len(), b"", name);
             out.extend_from_slice(asked.values);
         });
+        if stands_in {
+            // The client hears nothing before it is certain that the shared one will do.
+            for made in [Made::ParseComplete, Made::BindComplete] {
+                let request = Request::with_fate(owner, Kind::Bind, Fate::Made(made));
+                self.send(server, request, |_| {});
+            }
+        }
         if asked.describe {
             self.send(server, request(Kind::Describe), |out| {
                 frontend::put_describe(out, Target::Portal, b"");
@@ -408,9 +424,13 @@ impl Plane {
         match again {
             Again::Skipped => {}
             Again::Refused => {
+                let statement = unit.statement.take();
+                if let Some((conn, statement)) = self.servers.get_mut(unit.server).zip(statement) {
+                    conn.server.prepared.doubt_one(statement.id);
+                }
                 if let Form::StandIn { values } = unit.form {
                     unit.bytes.truncate(values as usize);
-                    (unit.form, unit.statement) = (Form::Query, None);
+                    unit.form = Form::Query;
                 }
                 if let Some(shape) = self.pools[client.pool as usize].shapes.get_mut(unit.shape) {
                     shape.stand_in_refused();
@@ -447,6 +467,7 @@ impl Plane {
         };
         let place = waiting.partition_point(earlier);
         waiting.insert(place, slot);
+        self.shares(at as u32);
     }
 
     /// Makes the client's statement wait for a server of its own, as if it had just come.
@@ -524,11 +545,8 @@ impl Plane {
 
     /// Looks whether every server that carries statements moves.
     pub(super) fn check_carriers(&mut self) {
-        for at in 0..self.pools.len() {
-            let pool = &self.pools[at];
-            if pool.company.groups.is_empty() {
-                continue;
-            }
+        for turn in 0..self.shared.len() {
+            let pool = &self.pools[self.shared[turn] as usize];
             let limit = pool.config.coalesce_stall;
             let due = |server: &u32| {
                 let due = self.servers[*server].carrier.stalls_at(limit);
@@ -543,7 +561,8 @@ impl Plane {
 
     /// When something has to be done though nothing happens.
     pub fn next_due(&self) -> Option<Moment> {
-        let due = self.pools.iter().flat_map(|pool| {
+        let due = self.shared.iter().flat_map(|at| {
+            let pool = &self.pools[*at as usize];
             let limit = pool.config.coalesce_stall;
             let carriers = pool.company.carriers();
             let stalls =

@@ -1,0 +1,160 @@
+//! Server connections come and go: asking the control plane for one, what becomes of its answer,
+//! and closing.
+
+use std::sync::Arc;
+
+use backend::carrier::Carrier;
+use backend::server::Server;
+use backend::settings::Settings;
+
+use super::{Effect, Failing, Place, Plane, Preparing, ServerConn, Ticket};
+use crate::control::messages::{OpenError, OpenKind, Opened, ToControl};
+use crate::session::client::NONE;
+
+impl Plane {
+    /// Opens connections that are wanted and allowed.
+    pub(super) fn open_more(&mut self, at: u32) {
+        let now = self.now;
+        loop {
+            let pool = &mut self.pools[at as usize];
+            if pool.paused || pool.retired {
+                return;
+            }
+            let missing = pool.limits.min.saturating_sub(pool.pool.shared().servers.taken());
+            let greeting = u32::from(!pool.greeting.is_empty());
+            let extra = missing.max(greeting) + if missing > 0 { pool.pool.opening() } else { 0 };
+            if !pool.pool.open_one(&pool.limits, extra, now) {
+                break;
+            }
+            self.next_ticket += 1;
+            self.tickets.insert(self.next_ticket, Ticket::Pooled { pool: at });
+            pool.totals.server_opens += 1;
+            self.effects.push(Effect::Control(ToControl::Open {
+                worker: self.worker,
+                ticket: self.next_ticket,
+                config: pool.config.clone(),
+                proven: pool.proven.clone(),
+                kind: OpenKind::Pooled,
+            }));
+        }
+        self.ask_other_workers(at, false);
+    }
+
+    /// Opens a connection of its own for a client that asked for replication.
+    pub(super) fn open_replication(&mut self, slot: u32, parameters: Vec<(String, String)>) {
+        self.next_ticket += 1;
+        let client = &self.clients[slot];
+        let ticket = Ticket::Replication { client: slot, generation: client.generation };
+        self.tickets.insert(self.next_ticket, ticket);
+        let pool = &self.pools[client.pool as usize];
+        let (config, proven) = (pool.config.clone(), pool.proven.clone());
+        self.effects.push(Effect::Control(ToControl::Open {
+            worker: self.worker,
+            ticket: self.next_ticket,
+            config,
+            proven,
+            kind: OpenKind::Replication { parameters },
+        }));
+    }
+
+    pub(super) fn opened(&mut self, ticket: u64, opened: &Opened) -> Option<u32> {
+        let pairs = opened.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let defaults = self.settings.intern(pairs.collect::<Settings>());
+        let (at, client) = match self.tickets.remove(&ticket)? {
+            Ticket::Pooled { pool } => (pool, None),
+            Ticket::Replication { client, generation } => {
+                let found = self.clients.find(client, generation)?;
+                (found.pool, Some(client))
+            }
+        };
+        let epoch = self.pools[at as usize].epoch;
+        let conn = |_, generation| ServerConn {
+            server: Server::new(defaults.clone(), self.now),
+            generation,
+            id: self.common.next_id(),
+            pool: at,
+            place: Place::Idle,
+            carrier: Carrier::new(self.now),
+            client: NONE,
+            ends: opened.ends,
+            tls: opened.tls.as_str().into(),
+            pid: opened.pid,
+            key: opened.key.as_slice().into(),
+            cancels: 0,
+            preparing: Preparing::No,
+            last_client: 0,
+            close_needed: false,
+            reset_wanted: false,
+            replication: client.is_some(),
+            epoch,
+            opened_at: self.epoch + std::time::Duration::from_micros(self.now.0),
+            queued_out: false,
+        };
+        let server = self.servers.insert(conn);
+        let pool = &mut self.pools[at as usize];
+        pool.servers.push(server);
+        if let Some(slot) = client {
+            self.greet_replication(slot, server);
+            return Some(server);
+        }
+        pool.failing = None;
+        pool.pool.opened();
+        self.common.welcome(&pool.name, &defaults);
+        self.welcome(at, defaults);
+        self.give(server);
+        Some(server)
+    }
+
+    /// Greets those who have waited to hear what the pool's servers report.
+    pub(super) fn welcome(&mut self, at: u32, defaults: Arc<Settings>) {
+        let pool = &mut self.pools[at as usize];
+        pool.welcome = Some(defaults);
+        for slot in std::mem::take(&mut pool.greeting) {
+            self.greet(slot);
+        }
+    }
+
+    pub(super) fn open_failed(&mut self, ticket: u64, error: OpenError) {
+        match self.tickets.remove(&ticket) {
+            Some(Ticket::Replication { client, generation })
+                if self.clients.find(client, generation).is_some() =>
+            {
+                self.refuse_for(client, &error, None);
+            }
+            None | Some(Ticket::Replication { .. }) => {}
+            Some(Ticket::Pooled { pool: at }) => {
+                let now = self.now;
+                let pool = &mut self.pools[at as usize];
+                pool.pool.failed(&pool.limits, now);
+                let tries = pool.failing.as_ref().map_or(0, |failing| failing.tries) + 1;
+                let (since, began) = match &pool.failing {
+                    Some(failing) => (failing.since, failing.began),
+                    None => (error.at, now),
+                };
+                tracing::warn!(event = "server_connect_failed", db = %pool.name.database,
+                    user = %pool.name.user, sqlstate = %error.code, tries, "{}", error.message);
+                pool.failing = Some(Failing { since, began, tries, error });
+                self.tell_the_waiting(at);
+            }
+        }
+    }
+
+    /// Ends a connection and gives its place back.
+    pub(super) fn close_server(&mut self, server: u32) {
+        let Some(conn) = self.servers.remove(server) else { return };
+        let at = conn.pool;
+        let pool = &mut self.pools[at as usize];
+        pool.servers.retain(|known| *known != server);
+        pool.pool.remove_idle(server);
+        pool.company.remove_carrier(server);
+        pool.totals.server_closes += 1;
+        if !conn.replication {
+            pool.pool.closed(&pool.limits);
+        }
+        if let Some(client) = self.clients.get_mut(conn.client) {
+            client.server = NONE;
+        }
+        self.effects.push(Effect::CloseServer(server));
+        self.open_more(at);
+    }
+}
