@@ -60,15 +60,20 @@ const PINNED: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, p
 
 /// All functions of each name, wherever they are: how many; the schema of a volatile one that a
 /// user made, whether a volatile one is built in; the schema of one that takes a domain, whose
-/// check runs then; whether a domain has the name, because `name(x)` may be a cast.
+/// check runs then; whether `name(x)` may be a cast that runs something.
 ///
-/// An aggregate is as volatile as what it is made of.
+/// An aggregate is as volatile as what it is made of, and a function as the defaults of its
+/// arguments, which are a part of its call. They are read as PostgreSQL stores them.
 const FUNCTIONS: &str = r"
 SELECT q.i, f.many, f.volatile_at, f.volatile_builtin, f.domain_at,
   EXISTS (
     SELECT 1 FROM pg_catalog.pg_type d
     WHERE d.typname OPERATOR(pg_catalog.=) q.name::pg_catalog.name
-      AND d.typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog.char)
+      AND (d.typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog.char OR EXISTS (
+        SELECT 1 FROM pg_catalog.pg_cast c
+        JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) c.castfunc
+        WHERE c.casttarget OPERATOR(pg_catalog.=) d.oid
+          AND p.provolatile OPERATOR(pg_catalog.=) 'v'::pg_catalog.char)))
 FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
   WITH ORDINALITY AS q(schema, name, i)
 CROSS JOIN LATERAL (
@@ -89,7 +94,13 @@ CROSS JOIN LATERAL (
           g.aggtransfn, g.aggfinalfn, g.aggcombinefn, g.aggserialfn, g.aggdeserialfn,
           g.aggmtransfn, g.aggminvtransfn, g.aggmfinalfn]::pg_catalog.oid[])
         WHERE g.aggfnoid::pg_catalog.oid OPERATOR(pg_catalog.=) p.oid
-          AND t.provolatile OPERATOR(pg_catalog.=) 'v'::pg_catalog.char),
+          AND t.provolatile OPERATOR(pg_catalog.=) 'v'::pg_catalog.char)
+        OR p.proargdefaults::pg_catalog.text OPERATOR(pg_catalog.~) 'COERCETODOMAIN|:opfuncid 0 '
+        OR EXISTS (
+          SELECT 1 FROM pg_catalog.regexp_matches(
+            p.proargdefaults::pg_catalog.text, ':(?:op)?funcid (\d+)', 'g') d(called)
+          JOIN pg_catalog.pg_proc t ON t.oid OPERATOR(pg_catalog.=) d.called[1]::pg_catalog.oid
+          WHERE t.provolatile OPERATOR(pg_catalog.=) 'v'::pg_catalog.char),
       n.nspname OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name
         AND p.oid::pg_catalog.int8 OPERATOR(pg_catalog.<) 16384::pg_catalog.int8
   ) a(volatile, builtin)
@@ -287,8 +298,8 @@ pub struct Functions {
     pub volatile_builtin: bool,
     /// The schema of one that takes a domain.
     pub domain_at: Option<String>,
-    /// A domain has this name.
-    pub cast_to_domain: bool,
+    /// A call may be a cast to a domain, or by a volatile function.
+    pub cast: bool,
 }
 
 pub struct Type {
@@ -394,7 +405,7 @@ impl Connection {
                 volatile_at: row.take(),
                 volatile_builtin: row.bool(),
                 domain_at: row.take(),
-                cast_to_domain: row.bool(),
+                cast: row.bool(),
             }),
             operators: by_name(&names.operators, next(), Row::take),
             types: by_name(&names.types, next(), |row| Type {
