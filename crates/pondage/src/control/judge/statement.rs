@@ -17,7 +17,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use sql::{Analysis, Name, Parser, Statement, Use};
+use sql::{Analysis, Name, Parser, Statement, Unparsed, Use};
 use wire::pg::sqlstate;
 
 use super::catalogue::{
@@ -56,18 +56,17 @@ impl Parsed {
         let readable = scan.scan(text.as_bytes());
         let literals = if readable { scan.literals() } else { &[] };
         let analysis = parser.analyse(text, literals).map_err(|unparsed| {
-            alone(format!("the parser does not understand it: {}", one_line(&unparsed.0)))
+            alone(format!("the parser does not understand it: {}", told(&unparsed)))
         })?;
         match (analysis.statements, analysis.statement) {
             (0, _) => return Err(alone("it is empty")),
             (1, Statement::Merge) => return Err(alone("it is a MERGE")),
-            (1, Statement::Other(_)) => {
-                let word = text.split_whitespace().next().unwrap_or_default();
-                let word: String = word.chars().take(WORD_CHARS_MAX).collect();
-                return Err(alone(format!(
-                    "only SELECT, VALUES, TABLE, INSERT, UPDATE and DELETE can share, not {}",
-                    word.to_uppercase()
-                )));
+            (1, Statement::Other(word)) => {
+                let reason = "only SELECT, VALUES, TABLE, INSERT, UPDATE and DELETE can share";
+                return Err(match word {
+                    "" => alone(reason),
+                    word => alone(format!("{reason}, not {word}")),
+                });
             }
             (1, _) => {}
             (more, _) => return Err(alone(format!("it is {more} statements"))),
@@ -80,16 +79,23 @@ impl Parsed {
     }
 }
 
-/// Characters of a statement's first word that a reason shows.
-const WORD_CHARS_MAX: usize = 20;
-
 fn alone(reason: impl Into<String>) -> Verdict {
     Verdict { share: Share::Alone, reason: reason.into(), literals: None }
 }
 
-fn one_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
+/// The parser's words without its quote of the text, which may be long, or nobody's business.
+fn told(unparsed: &Unparsed) -> String {
+    let words = unparsed.0.lines().next().unwrap_or_default();
+    // Its path through the tree is in front of it.
+    if words.ends_with("recursion limit reached") {
+        return "it is nested too deeply".to_owned();
+    }
+    let words = words.split_once(" at or near ").map_or(words, |(words, _)| words);
+    words.chars().take(WORDS_CHARS_MAX).collect()
 }
+
+/// Of the parser's words, characters that are told.
+const WORDS_CHARS_MAX: usize = 200;
 
 /// Judges a statement: one round trip for itself, two for each level of views, two more for a
 /// write.
@@ -341,8 +347,7 @@ impl<P: Parser> Judging<'_, P> {
             }
             Ok(_) => self.object(Share::Alone, &within, "it is not one SELECT"),
             Err(unparsed) => {
-                let reason =
-                    format!("the parser does not understand it: {}", one_line(&unparsed.0));
+                let reason = format!("the parser does not understand it: {}", told(&unparsed));
                 self.object(Share::Alone, &within, reason);
             }
         }

@@ -238,6 +238,19 @@ impl Court {
     }
 }
 
+fn upstream(port: u16) -> Upstream {
+    Upstream {
+        host: Host::Tcp("127.0.0.1".to_owned()),
+        port,
+        database: "old".to_owned(),
+        user: "old".to_owned(),
+        password: None,
+        tls: super::server::no_tls(),
+        connect_query: None,
+        application_name: None,
+    }
+}
+
 fn judges() -> Judges {
     Judges::new(Arc::new(Dialer::default()))
 }
@@ -264,6 +277,27 @@ async fn each_statement_gets_its_share_and_the_reason() {
     let count = "SELECT count(*) FROM pg_stat_activity \
                  WHERE usename = 'scram' AND application_name = 'pondage'";
     assert_eq!(court.server.value(count).await, "1");
+}
+
+#[tokio::test]
+async fn what_the_parser_can_t_read_is_alone_with_a_short_reason() {
+    // Nobody is asked: there is no server.
+    let config = super::server::pool(upstream(1));
+    let judges = judges();
+    let long = format!("SELECT '{}", "x".repeat(1000));
+    let deep = format!("SELECT 1{}", "+1".repeat(200));
+    let texts: [(&[u8], &str); 5] = [
+        (b"SELECT 'secret", "understand it: Error scanning: unterminated quoted string"),
+        (long.as_bytes(), "understand it: Error scanning: unterminated quoted string"),
+        (b"SELECT '\xff'", "its text is not UTF-8"),
+        (&[b' '; sql::TEXT_MAX + 1], "its text is longer than 65536 bytes"),
+        (deep.as_bytes(), "understand it: it is nested too deeply"),
+    ];
+    for (text, reason) in texts {
+        let verdict = judges.judge(&config, None, text).await.expect("verdict");
+        assert_eq!(verdict.share, Alone);
+        assert!(verdict.reason.ends_with(reason), "{}", verdict.reason);
+    }
 }
 
 #[tokio::test]
@@ -427,16 +461,7 @@ async fn a_server_of_another_time_gives_an_error_and_no_verdict() {
             let _ = socket.write_all(&out).await;
         }
     });
-    let config = super::server::pool(Upstream {
-        host: Host::Tcp("127.0.0.1".to_owned()),
-        port,
-        database: "old".to_owned(),
-        user: "old".to_owned(),
-        password: None,
-        tls: super::server::no_tls(),
-        connect_query: None,
-        application_name: None,
-    });
+    let config = super::server::pool(upstream(port));
     let judges = judges();
     let why = judges.judge(&config, None, b"SELECT 1").await.expect_err("too old");
     let expected =
