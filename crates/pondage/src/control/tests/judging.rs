@@ -472,6 +472,36 @@ async fn a_server_of_another_time_gives_an_error_and_no_verdict() {
     assert_eq!(verdict.share, Alone);
 }
 
+#[tokio::test]
+async fn a_volatile_cast_that_happens_unasked_may_be_anywhere() {
+    let court = Court::open().await;
+    let function = "CREATE FUNCTION app.number(app.pair) RETURNS int LANGUAGE sql AS 'SELECT 1'";
+    court.server.run(function).await;
+    let cast = "CREATE CAST (app.pair AS int) WITH FUNCTION app.number(app.pair)";
+    for (context, read, write) in
+        [("", Batch, Write), (" AS ASSIGNMENT", Batch, Alone), (" AS IMPLICIT", Alone, Alone)]
+    {
+        court.server.run(&format!("{cast}{context}")).await;
+        court.judges.forget("app");
+        assert_eq!(court.judge("SELECT id FROM t").await.share, read, "{context}");
+        assert_eq!(court.judge("DELETE FROM t").await.share, write, "{context}");
+        court.server.run("DROP CAST (app.pair AS int)").await;
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_is_being_changed_is_not_waited_for() {
+    let court = Court::open().await;
+    let changing = court.admin().await;
+    changing.batch_execute("BEGIN; ALTER TABLE t ADD COLUMN more int").await.expect("alter");
+    let text = b"SELECT id FROM plain";
+    let why = court.judges.judge(&court.config(), None, text).await.expect_err("a lock");
+    assert!(why.contains("lock timeout"), "{why}");
+    assert_eq!(court.judge("SELECT now()").await.share, Batch);
+    changing.batch_execute("ROLLBACK").await.expect("rollback");
+    assert_eq!(court.judge("SELECT id FROM plain").await.share, Batch);
+}
+
 /// Scripts of PostgreSQL's regression tests that make functions, types, operators and views of
 /// their own.
 const SCRIPTS: [&str; 8] = [
