@@ -10,6 +10,7 @@
 //! - [`statement`] names prepared statements and knows which of them a server has.
 //! - [`login`] is the log-in at PostgreSQL as a chain of states.
 
+pub mod carrier;
 pub mod login;
 pub mod moment;
 pub mod pool;

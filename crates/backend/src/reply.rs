@@ -31,6 +31,9 @@ pub enum Kind {
     SyncAfterCopy,
     Query,
     Function,
+    /// The end of one owner's part of a batch that several share. Nothing is sent for it, the
+    /// batch's Sync comes later: its ReadyForQuery is made.
+    Part,
 }
 
 impl Kind {
@@ -68,6 +71,8 @@ pub enum Fate {
 pub enum Made {
     ParseComplete,
     CloseComplete,
+    /// Outside of a transaction.
+    ReadyForQuery,
 }
 
 impl Made {
@@ -75,8 +80,25 @@ impl Made {
         match self {
             Made::ParseComplete => b"1\0\0\0\x04",
             Made::CloseComplete => b"3\0\0\0\x04",
+            Made::ReadyForQuery => b"Z\0\0\0\x05I",
         }
     }
+}
+
+/// What an error may do to a request whose owner shares the server with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guest {
+    /// The owner has the server for itself.
+    No,
+    /// Its errors are its owner's, but for a FATAL one before the first byte of an answer: that
+    /// is the server's.
+    Plain,
+    /// It is sent in place of another: an error before the first byte of an answer makes its
+    /// owner send that.
+    StandIn,
+    /// It may wait for a lock only for a moment that its owner has not chosen; hit by that, or by
+    /// a cancel that was another's, it is sent again.
+    Hurried,
 }
 
 /// One request in flight.
@@ -89,6 +111,7 @@ pub struct Request {
     pub told: bool,
     /// The statement that this Parse prepares, or this Close closes, on the server; 0: none.
     pub statement: u64,
+    pub guest: Guest,
     /// So many CopyDone or CopyFail were sent behind it before the server said that it copies in.
     pub(crate) copies_ended: u8,
 }
@@ -99,12 +122,18 @@ impl Request {
     }
 
     pub fn with_fate(owner: Owner, kind: Kind, fate: Fate) -> Request {
-        Request { owner, kind, fate, told: false, statement: 0, copies_ended: 0 }
+        let guest = Guest::No;
+        Request { owner, kind, fate, told: false, statement: 0, guest, copies_ended: 0 }
     }
 
     /// Its owner gets [`Event::Settled`], if `told`.
     pub fn telling(self, told: bool) -> Request {
         Request { told, ..self }
+    }
+
+    /// Its owner shares the server.
+    pub fn guest(self, guest: Guest) -> Request {
+        Request { guest, ..self }
     }
 
     /// It prepares or closes this statement on the server.
@@ -123,11 +152,24 @@ pub enum Outcome {
     Skipped,
 }
 
+/// Why a statement came to nothing, without a trace, and can be sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// It was behind another's error in their shared batch.
+    Skipped,
+    /// A [`Guest::StandIn`] failed.
+    Refused,
+    /// A [`Guest::Hurried`] one met a lock, or a cancel that was another's.
+    Hurried,
+}
+
 /// What an owner learns beside the bytes of its replies.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A Sync, Query or FunctionCall is answered whole; its ReadyForQuery has been delivered.
     Ready(TxStatus),
+    /// In place of `Ready`: its statement came to nothing.
+    Again(Again),
     /// A Sync of the owner's that a COPY was thought to ignore has been answered.
     ReadyUnasked(TxStatus),
     /// Statement mode: the batch is answered but a transaction is open; its ReadyForQuery was
@@ -149,6 +191,8 @@ pub enum Event<'a> {
     },
     /// A CommandComplete of `DEALLOCATE`, `DEALLOCATE ALL` or `DISCARD ALL`.
     Dropped(&'a [u8]),
+    /// A command has changed what names mean, what functions do or who sees what.
+    Redefined,
     /// An ErrorResponse that the owner has seen.
     Error,
     SetupDone,

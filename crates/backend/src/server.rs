@@ -9,19 +9,22 @@
 //! Messages that are only passed on are never assembled: a row of 1 GB goes through in the pieces
 //! in which it arrives.
 
+mod copying;
+mod errors;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
 use wire::pg::backend::{self as messages, tag, TxStatus};
 use wire::pg::frame::{self, Header, HEADER_BYTES};
-use wire::pg::frontend::{self, Target};
 use wire::pg::WireError;
 
 use crate::moment::Moment;
-use crate::reply::{Event, Fate, Kind, Outcome, Owner, Replies, Request};
+use crate::reply::{Again, Event, Fate, Kind, Made, Outcome, Owner, Replies, Request};
 use crate::settings::Settings;
 use crate::statement::Prepared;
+use errors::is_fatal;
 
 /// A reply that has to be looked at whole may have this many bytes. ParameterStatus is the only
 /// one that can be long (a `search_path`, an `application_name`).
@@ -129,6 +132,12 @@ pub struct Server {
     /// Who gets what the server says unasked.
     holder: Option<Owner>,
     setup_error: Option<Vec<u8>>,
+    /// The owner at the head has been given a byte of its answer.
+    begun: bool,
+    /// The head's owner has not been told of an error, and will send its statement again.
+    rejected: Option<Again>,
+    /// Whose cancel request is under way: what hits another was not meant.
+    pub cancelling: Option<Owner>,
     broken: bool,
     last_words: LastWords,
     /// Counts batches; a batch ends with a Sync, a Query or a FunctionCall.
@@ -169,6 +178,9 @@ impl Server {
             fenced: false,
             holder: None,
             setup_error: None,
+            begun: false,
+            rejected: None,
+            cancelling: None,
             broken: false,
             last_words: LastWords::Unsaid,
             batch: 1,
@@ -205,6 +217,16 @@ impl Server {
     /// More ReadyForQuery could come than are awaited: it can't be lent before a fence.
     pub fn owes_ready(&self) -> bool {
         self.eaten_syncs > 0
+    }
+
+    /// Whose request it works on.
+    pub fn works_for(&self) -> Option<Owner> {
+        self.queue.front().map(|request| request.owner)
+    }
+
+    /// `owner` has got part of the answer to what it asked.
+    pub fn has_begun(&self, owner: Owner) -> bool {
+        self.begun && self.works_for() == Some(owner) || self.is_within_message(owner)
     }
 
     /// What is in flight belongs to nobody any more, and is not the pooler's own either.
@@ -371,6 +393,8 @@ impl Server {
             let end = at + have.min(header.total);
             let verdict = self.message(header.tag, &bytes[at + HEADER_BYTES..end], replies)?;
             if let Verdict::Pass(owner) = verdict {
+                // ReadyForQuery, too, passes: what follows it is another's.
+                self.begun = header.tag != tag::READY_FOR_QUERY;
                 if owner != run_owner || to != at {
                     flush(&bytes[from..to], run_owner, replies);
                     (from, run_owner) = (at, owner);
@@ -408,8 +432,25 @@ impl Server {
         while let Some(&request) = self.queue.front() {
             let Fate::Made(made) = request.fate else { break };
             self.queue.pop_front();
+            if request.kind == Kind::Part {
+                self.part_answered(request.owner, made, replies);
+                continue;
+            }
+            self.begun = true;
             flush(made.bytes(), request.owner, replies);
             self.settle(request, Outcome::Done, replies);
+        }
+    }
+
+    /// All of an owner's part of a shared batch is answered.
+    fn part_answered(&mut self, owner: Owner, made: Made, replies: &mut impl Replies) {
+        self.begun = false;
+        match self.rejected.take() {
+            Some(again) => replies.event(owner, Event::Again(again)),
+            None => {
+                flush(made.bytes(), owner, replies);
+                replies.event(owner, Event::Ready(TxStatus::Idle));
+            }
         }
     }
 
@@ -514,8 +555,13 @@ impl Server {
         }
         self.status = messages::ready(body)?;
         self.copy = Copy::No;
+        self.begun = false;
         self.queue.pop_front();
         self.settle(head, Outcome::Done, replies);
+        if let Some(again) = self.rejected.take() {
+            replies.event(head.owner, Event::Again(again));
+            return Ok(Verdict::Drop);
+        }
         match head.fate {
             Fate::Forward if self.single && self.status != TxStatus::Idle => {
                 replies.event(head.owner, Event::LeftOpen);
@@ -533,52 +579,6 @@ impl Server {
         Ok(Verdict::Drop)
     }
 
-    /// After an error in the extended protocol everything up to the next Sync is skipped; after
-    /// one in a simple Query or a FunctionCall, or in the Sync itself, nothing is.
-    /// Source: PostgreSQL docs, "Message Flow: Extended Query".
-    fn error(&mut self, body: &[u8], head: Request, replies: &mut impl Replies) -> Verdict {
-        if is_fatal(body) {
-            self.last_words = LastWords::ToldTo(match head.fate {
-                Fate::Forward | Fate::HideSuccess => head.owner,
-                _ => Owner::NOBODY,
-            });
-        }
-        if let Copy::In(owner) = self.copy {
-            self.copy = Copy::No;
-            replies.event(owner, Event::CopyOver);
-        }
-        // Requests that would have changed it may be skipped.
-        self.unnamed = Unnamed::Stale;
-        let verdict = match head.fate {
-            Fate::Forward | Fate::HideSuccess => {
-                replies.event(head.owner, Event::Error);
-                Verdict::Pass(head.owner)
-            }
-            Fate::Setup => {
-                self.setup_error.get_or_insert_with(|| body.to_vec());
-                Verdict::Drop
-            }
-            Fate::Must => {
-                self.broken = true;
-                Verdict::Drop
-            }
-            Fate::Hide | Fate::Made(_) => Verdict::Drop,
-        };
-        if !head.kind.ends_batch() {
-            let mut outcome = Outcome::Failed;
-            while let Some(&request) = self.queue.front() {
-                if request.kind.is_sync() {
-                    break;
-                }
-                self.queue.pop_front();
-                self.settle(request, outcome, replies);
-                outcome = Outcome::Skipped;
-            }
-            self.skipping = self.queue.is_empty();
-        }
-        verdict
-    }
-
     fn command_complete(
         &mut self,
         body: &[u8],
@@ -591,6 +591,9 @@ impl Server {
             // It has read all up to the CopyDone.
             (self.copy, self.eaten_syncs) = (Copy::No, 0);
             replies.event(head.owner, Event::CopyOver);
+        }
+        if redefines(command) {
+            replies.event(head.owner, Event::Redefined);
         }
         if !command.starts_with(b"D") {
             return Ok(());
@@ -624,50 +627,6 @@ impl Server {
             replies.event(head.owner, Event::Setting { name, value });
         }
         Ok(())
-    }
-
-    /// PostgreSQL takes no notice of Syncs while it copies in, in both protocols: those that were
-    /// sent before the CopyDone are not answered.
-    fn copy_in(&mut self, head: Request, replies: &mut impl Replies) {
-        let own = |request: &Request| request.owner == head.owner;
-        while self.queue.get(1).is_some_and(|next| next.kind == Kind::Sync && own(next)) {
-            self.queue.remove(1);
-            self.eaten_syncs += 1;
-        }
-        let answered = self.queue.iter().any(|request| own(request) && request.kind.ends_batch());
-        replies.event(head.owner, Event::CopyIn { open: !answered });
-        match self.queue.front_mut() {
-            Some(head) if head.copies_ended > 0 => head.copies_ended -= 1,
-            _ => self.copy = Copy::In(head.owner),
-        }
-    }
-
-    /// CopyDone or CopyFail was sent: Syncs that come now are answered.
-    pub fn copy_done(&mut self) {
-        if self.copies_in() {
-            self.copy = Copy::No;
-            return;
-        }
-        let last = self.queue.iter_mut().rev().find(|request| !request.kind.is_sync());
-        if let Some(request) = last {
-            request.copies_ended = request.copies_ended.saturating_add(1);
-        }
-    }
-
-    /// A Sync is sent while the server copies in.
-    pub fn sync_in_copy(&mut self) {
-        self.eaten_syncs += 1;
-    }
-
-    /// Asks something harmless whose answer no ReadyForQuery can be taken for: what comes before
-    /// it are answers to Syncs that were thought to be eaten.
-    pub fn fence(&mut self, replies: &mut impl Replies) {
-        self.fenced = true;
-        let hidden = |kind| Request::with_fate(Owner::NOBODY, kind, Fate::Hide);
-        frontend::put_close(&mut self.out, Target::Portal, b"");
-        self.push(hidden(Kind::Close), replies);
-        frontend::put_sync(&mut self.out);
-        self.push(hidden(Kind::Sync), replies);
     }
 
     /// Nothing is in flight: only what a server may say by itself is right.
@@ -711,10 +670,13 @@ fn on_server(request: &Request) -> Option<u64> {
     (request.statement != 0 && sent).then_some(request.statement)
 }
 
-fn is_fatal(error: &[u8]) -> bool {
-    let fields = messages::error_fields(error).ok();
-    let severity = fields.and_then(|fields| fields.severity());
-    matches!(severity, Some("FATAL" | "PANIC"))
+/// Commands after which a statement may mean something else. New tables and indexes don't count: a
+/// name that was known means what it meant, unless it is shadowed, which is noticed later.
+fn redefines(command: &[u8]) -> bool {
+    let harmless: [&[u8]; 5] =
+        [b"CREATE TABLE", b"CREATE INDEX", b"DROP INDEX", b"CREATE SEQUENCE", b"CREATE DATABASE"];
+    let verbs: [&[u8]; 6] = [b"CREATE ", b"ALTER ", b"DROP ", b"GRANT", b"REVOKE", b"IMPORT "];
+    verbs.iter().any(|verb| command.starts_with(verb)) && !harmless.contains(&command)
 }
 
 /// So many bytes of a message have to be there before it can be decided.

@@ -20,6 +20,7 @@ const SWEEP_AT: usize = 4096;
 /// A text with its parameter types, as one `Parse` said it.
 #[derive(Debug)]
 pub struct Statement {
+    /// 0: none.
     pub id: u64,
     pub query: Box<[u8]>,
     /// The raw end of the Parse message: an i16 count and that many type OIDs.
@@ -27,6 +28,11 @@ pub struct Statement {
 }
 
 impl Statement {
+    /// One that no [`Registry`] knows: it has no name on any server.
+    pub fn unregistered(query: &[u8], types: &[u8]) -> Arc<Statement> {
+        Arc::new(Statement { id: 0, query: query.into(), types: types.into() })
+    }
+
     /// Its name on every server.
     pub fn name(&self) -> ServerName {
         ServerName::new(self.id)

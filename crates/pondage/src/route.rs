@@ -33,12 +33,19 @@ pub struct Verdict {
 /// How statements of a shape have run of late.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct History {
-    /// Runs that are remembered; the older ones count less and less.
-    pub runs: u32,
-    /// Those that took longer than `coalesce_short`, or whose answer was long.
-    pub slow: u32,
-    /// Typical duration in microseconds, a moving average.
-    pub mean_us: u32,
+    /// Runs with the server for itself, up to [`ALONE_FIRST`].
+    alone: u32,
+    /// How long they took, in microseconds, a moving average. It has the waiting for a processor
+    /// in it, which on a busy machine is most of it.
+    alone_us: u32,
+    /// Runs among others that are remembered; the older ones count less and less.
+    joined: u32,
+    /// Those that took longer than `coalesce_short`.
+    slow: u32,
+    /// Those that took longer than `coalesce_stall`.
+    stalled: u32,
+    /// It travels alone for so many more runs.
+    banned: u32,
 }
 
 /// A shape travels alone so often before it may join others.
@@ -47,23 +54,49 @@ pub const ALONE_FIRST: u32 = 5;
 /// Runs that are remembered at the most.
 const REMEMBERED: u32 = 1024;
 
+/// One of so many runs may take longer than `coalesce_short`, and one of so many longer than
+/// `coalesce_stall`. On a busy machine a statement of 30 us waits for a processor for milliseconds
+/// now and then; it would gain nothing by travelling alone.
+const SLOW_ONE_OF: u32 = 10;
+const STALLED_ONE_OF: u32 = 100;
+
+/// A shape that was too slow travels alone so often before it is tried again.
+const BANNED: u32 = 1000;
+
+/// Alone it may take so many times `coalesce_short`, and still be tried among others, where its
+/// time is measured without the waiting.
+const ALONE_TIMES: u32 = 10;
+
 impl History {
-    pub fn record(&mut self, took: Duration, short: Duration, long_answer: bool) {
-        if self.runs >= REMEMBERED {
-            (self.runs, self.slow) = (self.runs / 2, self.slow / 2);
-        }
-        self.runs += 1;
-        self.slow += u32::from(took > short || long_answer);
+    pub fn ran_alone(&mut self, took: Duration, long_answer: bool) {
         let took = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
-        self.mean_us = match self.runs {
-            1 => took,
-            _ => (u64::from(self.mean_us) * 7 / 8 + u64::from(took) / 8) as u32,
+        self.alone_us = match self.alone {
+            0 => took,
+            _ => (u64::from(self.alone_us) * 7 / 8 + u64::from(took) / 8) as u32,
         };
+        self.alone = (self.alone + 1).min(ALONE_FIRST);
+        self.banned = if long_answer { BANNED } else { self.banned.saturating_sub(1) };
     }
 
-    /// 99 of 100 were short.
-    fn is_short(&self) -> bool {
-        u64::from(self.slow) * 100 <= u64::from(self.runs)
+    pub fn ran_among_others(&mut self, took: Duration, short: Duration, stall: Duration) {
+        if self.joined >= REMEMBERED {
+            self.joined /= 2;
+            (self.slow, self.stalled) = (self.slow / 2, self.stalled / 2);
+        }
+        self.joined += 1;
+        self.slow += u32::from(took > short);
+        self.stalled += u32::from(took > stall);
+        // And one more of each, so that the first is not the last.
+        let slow = self.slow * SLOW_ONE_OF > self.joined + SLOW_ONE_OF;
+        let stalled = self.stalled * STALLED_ONE_OF > self.joined + STALLED_ONE_OF;
+        if slow || stalled {
+            *self = History { banned: BANNED, joined: 0, slow: 0, stalled: 0, ..*self };
+        }
+    }
+
+    fn is_short(&self, short: Duration) -> bool {
+        let alone = Duration::from_micros(u64::from(self.alone_us));
+        self.banned == 0 && alone <= short * ALONE_TIMES
     }
 }
 
@@ -78,6 +111,17 @@ pub enum Way {
     Batch,
     /// In its own transaction, acknowledged with others after one flush.
     Train,
+}
+
+impl Way {
+    pub fn word(self) -> &'static str {
+        match self {
+            Way::Alone => "alone",
+            Way::Pipeline => "pipeline",
+            Way::Batch => "batch",
+            Way::Train => "train",
+        }
+    }
 }
 
 /// Why a statement travelled as it did.
@@ -102,7 +146,7 @@ pub enum Why {
     Judged,
     /// A write, and `coalesce_writes` is off.
     WritesOff,
-    /// More than 1 of 100 took longer than `coalesce_short`, or answers at length.
+    /// More than 1 of 10 took longer than `coalesce_short`, or it answers at length.
     Slow,
     /// No server had the settings of its session.
     Settings,
@@ -143,6 +187,15 @@ impl Why {
             Why::Again => "again",
         }
     }
+
+    /// For people: with the verdict's own words, if it has any.
+    pub fn told(self, reason: &str) -> String {
+        match self {
+            _ if reason.is_empty() => self.to_string(),
+            Why::Judged => format!("{self}: {reason}"),
+            _ => format!("{self} (parser and catalogues: {reason})"),
+        }
+    }
 }
 
 impl fmt::Display for Why {
@@ -157,7 +210,9 @@ impl fmt::Display for Why {
             Why::Unjudged => "parser and catalogues have not judged it yet",
             Why::Judged => "parser or catalogues found something against it",
             Why::WritesOff => "it writes, and coalesce_writes is off",
-            Why::Slow => "more than 1 of 100 took longer than coalesce_short, or answer at length",
+            Why::Slow => {
+                "more than 1 of 10 took longer than coalesce_short, or it answers at length"
+            }
             Why::Settings => "no server had the settings of its session",
             Why::Again => "it was sent again after it had come to nothing among others",
         })
@@ -169,7 +224,7 @@ pub fn route(config: &PoolConfig, verdict: Option<&Verdict>, history: &History) 
     if config.coalesce == Coalesce::Off {
         return (Way::Alone, Why::Off);
     }
-    if history.runs < ALONE_FIRST {
+    if history.alone < ALONE_FIRST {
         return (Way::Alone, Why::New);
     }
     let Some(verdict) = verdict else { return (Way::Alone, Why::Unjudged) };
@@ -181,7 +236,7 @@ pub fn route(config: &PoolConfig, verdict: Option<&Verdict>, history: &History) 
         Share::Batch | Share::Pipeline => Way::Pipeline,
     };
     // A write waits for its own flush when it travels alone, so it is slow by nature.
-    if way != Way::Train && !history.is_short() {
+    if way != Way::Train && !history.is_short(config.coalesce_short) {
         return (Way::Alone, Why::Slow);
     }
     (way, Why::Free)
@@ -193,40 +248,57 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(1);
 
-    fn ran(times: u32, micros: u64) -> History {
-        let mut history = History::default();
+    fn run(history: &mut History, times: u32, micros: u64) {
         for _ in 0..times {
-            history.record(Duration::from_micros(micros), SHORT, false);
+            history.ran_among_others(Duration::from_micros(micros), SHORT, SHORT * 20);
         }
-        history
     }
 
     #[test]
-    fn one_slow_run_of_a_hundred_is_forgiven_and_two_are_not() {
-        let mut history = ran(198, 30);
-        for _ in 0..2 {
-            history.record(Duration::from_millis(30), SHORT, false);
-        }
-        assert!(history.is_short());
-        history.record(Duration::from_millis(30), SHORT, false);
-        assert!(!history.is_short());
+    fn one_slow_run_of_ten_is_forgiven_and_more_are_not() {
+        let mut history = History::default();
+        run(&mut history, 90, 30);
+        run(&mut history, 11, 2_000);
+        assert!(history.is_short(SHORT));
+        run(&mut history, 2, 2_000);
+        assert!(!history.is_short(SHORT));
     }
 
     #[test]
-    fn a_shape_that_was_slow_becomes_short_again() {
-        let mut history = ran(2_000, 5_000);
-        assert!(!history.is_short());
-        for _ in 0..10_000 {
-            history.record(Duration::from_micros(30), SHORT, false);
-        }
-        assert!(history.is_short());
-        assert!(history.mean_us < 40);
+    fn one_stalled_run_of_a_hundred_is_forgiven_and_more_are_not() {
+        let mut history = History::default();
+        run(&mut history, 198, 30);
+        run(&mut history, 2, 30_000);
+        assert!(history.is_short(SHORT));
+        run(&mut history, 2, 30_000);
+        assert!(!history.is_short(SHORT));
     }
 
     #[test]
-    fn a_long_answer_counts_as_slow() {
-        let mut history = ran(20, 30);
-        history.record(Duration::from_micros(30), SHORT, true);
-        assert!(!history.is_short());
+    fn a_shape_that_was_slow_is_tried_again_later() {
+        let mut history = History::default();
+        run(&mut history, 100, 5_000);
+        assert!(!history.is_short(SHORT));
+        for _ in 0..BANNED {
+            assert!(!history.is_short(SHORT));
+            history.ran_alone(Duration::from_micros(300), false);
+        }
+        assert!(history.is_short(SHORT));
+    }
+
+    #[test]
+    fn a_long_answer_travels_alone() {
+        let mut history = History::default();
+        history.ran_alone(Duration::from_micros(30), true);
+        assert!(!history.is_short(SHORT));
+    }
+
+    #[test]
+    fn what_is_slow_alone_is_not_tried_among_others() {
+        let mut history = History::default();
+        history.ran_alone(Duration::from_millis(11), false);
+        assert!(!history.is_short(SHORT));
+        (0..20).for_each(|_| history.ran_alone(Duration::from_millis(2), false));
+        assert!(history.is_short(SHORT));
     }
 }

@@ -97,10 +97,17 @@ pub struct Analysis {
     pub parameters: u32,
     /// For each literal that was passed, in order: may it become a parameter?
     pub literals: Vec<Use>,
+    /// Some of those that may are texts that INSERT or UPDATE assigns. If the target has a column
+    /// of type `interval` with a modifier (`interval day`), they may not: PostgreSQL reads the
+    /// literal `'5'` as 5 days then, and a parameter as 5 seconds (`coerce_type`, parse_coerce.c).
+    pub assigns_texts: bool,
 }
 
-/// Whether a literal may become a parameter without anybody seeing a difference, but for the words
-/// of the error when its value is not valid.
+/// Whether a literal may become a parameter without a difference in what the statement does.
+///
+/// What is wrong with a value or its type may be found at another moment, and so be told in other
+/// words or behind another error. That is always before the statement runs: who prepared it, and
+/// gets an error for Parse or Bind, can still send it as it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Use {
     /// A parameter of the type with this oid. 0: of unknown type, to be inferred from its

@@ -82,6 +82,19 @@ pub fn leading(text: &[u8]) -> Leading<'_> {
     Leading::Other
 }
 
+/// Whether a text is just these words, in any case, but for white space, comments and semicolons.
+pub fn says(text: &[u8], words: &[&str]) -> bool {
+    let mut rest = text;
+    for wanted in words {
+        let found;
+        (found, rest) = word(blank(rest));
+        if !found.eq_ignore_ascii_case(wanted.as_bytes()) {
+            return false;
+        }
+    }
+    at_end(rest)
+}
+
 fn deallocate(rest: &[u8]) -> Option<Dropped<'_>> {
     let mut rest = blank(rest);
     let (prepare, after) = word(rest);
@@ -166,6 +179,27 @@ mod tests {
 
     fn of(text: &str) -> Leading<'_> {
         leading(text.as_bytes())
+    }
+
+    #[test]
+    fn a_text_says_just_these_words_or_it_does_not() {
+        let it = |text: &str| says(text.as_bytes(), &["vacuum", "full"]);
+        for text in
+            ["vacuum full", " VACUUM\tFull ; ;", "vacuum/* /* */ */full -- now", "vacuum--\nfull"]
+        {
+            assert!(it(text), "{text}");
+        }
+        for text in [
+            "",
+            "vacuum",
+            "vacuumfull",
+            "vacuum fully",
+            "full vacuum",
+            "vacuum full; x",
+            "vacuum (full)",
+        ] {
+            assert!(!it(text), "{text}");
+        }
     }
 
     #[test]

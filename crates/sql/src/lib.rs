@@ -10,5 +10,5 @@ mod leading;
 mod scan;
 
 pub use analysis::{Analysis, Name, Parser, PostgresParser, Statement, Unparsed, Use};
-pub use leading::{leading, Dropped, Leading};
+pub use leading::{leading, says, Dropped, Leading};
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};

@@ -26,6 +26,9 @@ pub const TEXT_MAX: usize = 64 * 1024;
 /// Texts with more literals are left alone.
 pub const LITERALS_MAX: usize = 1024;
 
+/// Words up to this length are copied at once. Bytes.
+const WORD_CHUNK: usize = 16;
+
 /// Reads texts one after the other, into buffers that it keeps: at steady state it never
 /// allocates. After [`Scan::scan`] said yes, [`Scan::shape`], [`Scan::literals`] and
 /// [`Scan::first_word`] tell about that text.
@@ -184,8 +187,31 @@ fn class_at(text: &[u8], at: usize) -> Class {
     text.get(at).map_or(Class::Bad, |byte| class(*byte))
 }
 
+/// A table of its own: most bytes of a text are asked this and no more.
+const IN_WORD: [bool; 256] = {
+    let mut in_word = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        in_word[byte] = matches!(CLASSES[byte], Class::Word | Class::Digit | Class::Dollar);
+        byte += 1;
+    }
+    in_word
+};
+
+/// Another one for the inside of strings.
+const IN_STRING: [bool; 256] = {
+    let mut in_string = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let control = byte < 0x20 && !matches!(CLASSES[byte], Class::Blank);
+        in_string[byte] = !control && byte != b'\'' as usize && byte != b'\\' as usize;
+        byte += 1;
+    }
+    in_string
+};
+
 fn in_word(byte: u8) -> bool {
-    matches!(class(byte), Class::Word | Class::Digit | Class::Dollar)
+    IN_WORD[byte as usize]
 }
 
 impl Scan {
@@ -228,7 +254,7 @@ impl Scan {
 
     /// None: refused.
     fn read(&mut self, text: &[u8]) -> Option<()> {
-        self.shape.reserve(text.len());
+        self.shape.reserve(text.len() + WORD_CHUNK);
         let mut at = 0;
         while let Some(&byte) = text.get(at) {
             at = match class(byte) {
@@ -284,10 +310,16 @@ impl Scan {
     fn word(&mut self, text: &[u8], start: usize) -> Option<usize> {
         self.blank |= self.shape.last().is_some_and(|last| is_literal(*last));
         self.gap();
-        let mut end = start;
-        while let Some(&byte) = text.get(end).filter(|byte| in_word(**byte)) {
-            self.shape.push(byte);
-            end += 1;
+        let length = text[start..].iter().position(|byte| !in_word(*byte));
+        let end = length.map_or(text.len(), |length| start + length);
+        // A copy of fixed length, most of it for nothing, is much cheaper than an exact one.
+        match text[start..].first_chunk::<WORD_CHUNK>() {
+            Some(chunk) if end - start <= WORD_CHUNK => {
+                let shape_end = self.shape.len() + (end - start);
+                self.shape.extend_from_slice(chunk);
+                self.shape.truncate(shape_end);
+            }
+            _ => self.shape.extend_from_slice(&text[start..end]),
         }
         // E'', B'', X'', N'', U&'' and U&"" have rules of their own.
         if end - start == 1 {
@@ -474,13 +506,13 @@ impl Scan {
         }
         let mut end = start + 1;
         loop {
-            match *text.get(end)? {
+            end += text[end..].iter().position(|byte| !IN_STRING[*byte as usize])?;
+            match text[end] {
                 b'\'' if text.get(end + 1) == Some(&b'\'') => end += 2,
                 b'\'' => return self.literal(start, end + 1, LiteralKind::Text),
-                // What it means depends on standard_conforming_strings.
-                b'\\' => return None,
-                byte if is_control(byte) => return None,
-                _ => end += 1,
+                // A control byte, or a backslash, whose meaning depends on
+                // standard_conforming_strings.
+                _ => return None,
             }
         }
     }

@@ -3,6 +3,7 @@
 
 mod copy;
 mod fates;
+mod guests;
 mod recorder;
 
 use backend::reply::{Kind, Owner, Request};

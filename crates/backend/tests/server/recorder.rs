@@ -108,6 +108,12 @@ impl Answer {
         self
     }
 
+    pub fn failure(mut self, code: &str) -> Answer {
+        let reply = ErrorReply { severity: "ERROR", code, message: "no", detail: None, hint: None };
+        put::put_error(&mut self.0, &reply);
+        self
+    }
+
     pub fn error(mut self, severity: &str, message: &str) -> Answer {
         let reply = ErrorReply { severity, code: "22012", message, detail: None, hint: None };
         put::put_error(&mut self.0, &reply);

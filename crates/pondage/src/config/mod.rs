@@ -315,7 +315,7 @@ pub struct PoolConfig {
     pub coalesce_writes: bool,
     /// Statements in flight on one server.
     pub coalesce_depth: u32,
-    /// A statement joins others while 99 of 100 of its kind take no longer.
+    /// A statement joins others while 9 of 10 of its kind take no longer.
     pub coalesce_short: Duration,
     /// What waits behind a statement that takes longer goes to another server.
     pub coalesce_stall: Duration,

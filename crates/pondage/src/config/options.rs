@@ -397,7 +397,7 @@ pub static TABLE: &[Row] = &[
         "Statements of different clients that may be in flight on one server."),
     row(POOLS, "coalesce_short", Kind::Duration { zero: None },
         Preset::Duration(default::COALESCE_SHORT), &[],
-        "A statement joins others while 99 of 100 like it take no longer."),
+        "A statement joins others while 9 of 10 like it take no longer."),
     row(POOLS, "coalesce_stall", Kind::Duration { zero: None },
         Preset::Duration(default::COALESCE_STALL), &[],
         "Reads behind a statement that takes longer are sent again on another server."),

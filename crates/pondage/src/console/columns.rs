@@ -1,5 +1,5 @@
 //! The columns of every SHOW: PgBouncer 1.25's names, order and types, on which monitoring tools
-//! rely.
+//! rely; QUERIES and COALESCE are our own.
 //!
 //! Source: `src/admin.c` and `src/stats.c` of PgBouncer 1.25.
 
@@ -93,6 +93,22 @@ const PEER_POOLS: &[Column] = columns! {
     Int4: "peer_id" "cl_active_cancel_req" "cl_waiting_cancel_req" "sv_active_cancel" "sv_login";
 };
 
+const QUERIES: &[Column] = columns! {
+    Text: "database" "user" "query";
+    Numeric: "calls" "total_time" "mean" "p50" "p99" "joined" "joined_percent" "depth" "prepared"
+        "again" "errors";
+    Text: "way" "why";
+};
+
+/// After the counters, a column for each [`crate::route::Why`] but `Free`.
+const COALESCE: &[Column] = columns! {
+    Text: "database" "user";
+    Numeric: "trips" "joined" "depth" "batched" "trained" "prepared" "skipped" "stalled" "lost"
+        "alone_off" "alone_transaction" "alone_pipelined" "alone_unreadable" "alone_new"
+        "alone_unjudged" "alone_judged" "alone_writes_off" "alone_slow" "alone_settings"
+        "alone_again";
+};
+
 /// The columns of a SHOW that answers with a table. HELP is a notice; FDS is not available.
 pub fn of_show(show: Show) -> Option<&'static [Column]> {
     Some(match show {
@@ -115,6 +131,8 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::StatsTotals => STATS_TOTALS,
         Show::StatsAverages => STATS_AVERAGES,
         Show::Totals => TOTALS,
+        Show::Queries => QUERIES,
+        Show::Coalesce => COALESCE,
     })
 }
 
@@ -144,6 +162,7 @@ pub fn of(request: &Request) -> Option<Cow<'static, [Column]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::route::Why;
 
     /// Names as PgBouncer's source lists them, and its type letters: s text, i int4, q int8,
     /// N numeric, T a time, which is text too.
@@ -246,6 +265,14 @@ mod tests {
              avg_bind_count avg_client_login_count",
         );
         check(Show::Totals, "sN", "name value");
+    }
+
+    #[test]
+    fn whatever_keeps_a_statement_alone_has_a_column() {
+        let last: Vec<&str> =
+            COALESCE.iter().filter_map(|column| column.name.strip_prefix("alone_")).collect();
+        let others = Why::ALL.iter().filter(|why| **why != Why::Free).map(|why| why.word());
+        assert_eq!(last, others.collect::<Vec<_>>());
     }
 
     #[test]

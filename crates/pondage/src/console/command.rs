@@ -90,7 +90,7 @@ impl Act {
 
 macro_rules! shows {
     ($($variant:ident $word:literal,)*) => {
-        /// What SHOW shows, in PgBouncer's words.
+        /// What SHOW shows: PgBouncer's words first, then our own.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Show {
             $($variant,)*
@@ -131,6 +131,8 @@ shows! {
     StatsTotals "STATS_TOTALS",
     StatsAverages "STATS_AVERAGES",
     Totals "TOTALS",
+    Queries "QUERIES",
+    Coalesce "COALESCE",
 }
 
 impl Show {
@@ -163,6 +165,7 @@ pub const HELP: &str = "\n\tSHOW HELP|CONFIG|DATABASES|POOLS|CLIENTS|SERVERS|USE
     \tSHOW SOCKETS|ACTIVE_SOCKETS|LISTS|MEM|STATE\n\
     \tSHOW DNS_HOSTS|DNS_ZONES\n\
     \tSHOW STATS|STATS_TOTALS|STATS_AVERAGES|TOTALS\n\
+    \tSHOW QUERIES|COALESCE\n\
     \tRELOAD\n\
     \tPAUSE [<db>]\n\
     \tRESUME [<db>]\n\

@@ -57,7 +57,7 @@ async fn door(mut stream: TcpStream) {
                 }
             }
             message = inbox.recv() => match message {
-                Some(ToWorker::Snapshot { reply }) => {
+                Some(ToWorker::Snapshot { reply, .. }) => {
                     let _ = reply.send(Box::new(snapshot(&fake.config)));
                 }
                 Some(ToWorker::Command { reply, .. }) => drop(reply.send(Ok(()))),

@@ -154,7 +154,7 @@ impl Process for Fake {
 pub fn answer_snapshots(mut inbox: Inbox, snapshot: WorkerSnapshot) {
     tokio::spawn(async move {
         while let Some(message) = inbox.recv().await {
-            if let ToWorker::Snapshot { reply } = message {
+            if let ToWorker::Snapshot { reply, .. } = message {
                 let _ = reply.send(Box::new(snapshot.clone()));
             }
         }

@@ -26,6 +26,7 @@ use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
 pub mod columns;
 pub mod command;
 pub mod operator;
+pub mod queries;
 pub mod session;
 mod settings;
 pub mod show;

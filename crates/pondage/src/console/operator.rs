@@ -177,7 +177,12 @@ impl Operator {
         if columns::of_show(show).is_none() {
             return Err(none());
         }
-        let view = self.look().await?;
+        let view = match show {
+            Show::Queries => {
+                self.whole(view::look_at_queries(self.process(), SNAPSHOT_WAIT).await)?
+            }
+            _ => self.look().await?,
+        };
         let config = self.process.config();
         let pools = view::pools(&view.workers);
         let switches = self.switches().clone();
@@ -195,7 +200,10 @@ impl Operator {
 
     /// A view that no worker is missing from.
     async fn look(&self) -> Result<View, Failure> {
-        let view = view::look(self.process(), SNAPSHOT_WAIT).await;
+        self.whole(view::look(self.process(), SNAPSHOT_WAIT).await)
+    }
+
+    fn whole(&self, view: View) -> Result<View, Failure> {
         match view.silent.as_slice() {
             [] => Ok(view),
             [worker, ..] => {

@@ -9,7 +9,7 @@ use super::command::{self, Show};
 use super::operator::Switches;
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
-use super::{columns, view};
+use super::{columns, queries, view};
 use crate::config::{Config, Host, PoolOptions};
 use crate::link::Ends;
 use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
@@ -53,6 +53,8 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::StatsTotals => stats(facts, Figures::Totals),
         Show::StatsAverages => stats(facts, Figures::Averages),
         Show::Totals => totals(facts),
+        Show::Queries => queries::rows(facts.workers),
+        Show::Coalesce => facts.pools.iter().map(queries::coalesced).collect(),
     };
     Some(Table { columns: columns.into(), rows })
 }

@@ -10,6 +10,7 @@ fn words(row: &[Value]) -> String {
     let word = |value: &Value| match value {
         Value::Null => "-".to_owned(),
         Value::Int(number) => number.to_string(),
+        Value::Tenths(tenths) => format!("{}.{}", tenths / 10, tenths % 10),
         Value::Text(text) => format!("'{text}'"),
     };
     row.iter().map(word).collect::<Vec<_>>().join(" ")

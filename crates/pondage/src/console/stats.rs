@@ -207,7 +207,8 @@ fn add_coalesced(totals: &mut Coalesced, more: &Coalesced) {
     totals.lost += lost;
 }
 
-fn add_histogram(histogram: &mut Histogram, more: &Histogram) {
+/// Adds bucket by bucket.
+pub fn add_histogram(histogram: &mut Histogram, more: &Histogram) {
     for (bucket, count) in histogram.buckets.iter_mut().zip(more.buckets) {
         *bucket += count;
     }

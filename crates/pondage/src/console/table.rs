@@ -33,11 +33,14 @@ pub struct Column {
     pub kind: Kind,
 }
 
-/// One field. A value fits its column's [`Kind`]: `Int` the three numeric ones, `Text` the last.
+/// One field. A value fits its column's [`Kind`]: `Int` the three numeric ones, `Tenths` numeric,
+/// `Text` the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     Null,
     Int(i64),
+    /// With one decimal.
+    Tenths(u64),
     Text(Cow<'static, str>),
 }
 
@@ -133,6 +136,13 @@ fn field(kind: Kind, value: &Value, format: Format) -> Option<Cow<'_, [u8]>> {
     let number = match value {
         Value::Null => return None,
         Value::Text(text) => return Some(Cow::Borrowed(text.as_bytes())),
+        Value::Tenths(tenths) if kind == Kind::Numeric => {
+            return Some(Cow::Owned(match format {
+                Format::Text => format!("{}.{}", tenths / 10, tenths % 10).into_bytes(),
+                Format::Binary => binary_tenths(*tenths),
+            }));
+        }
+        Value::Tenths(tenths) => (tenths / 10) as i64,
         Value::Int(number) => *number,
     };
     let int4 = i32::try_from(number).unwrap_or(if number < 0 { i32::MIN } else { i32::MAX });
@@ -146,21 +156,42 @@ fn field(kind: Kind, value: &Value, format: Format) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Owned(bytes))
 }
 
-/// Digits of base 10000, most significant first, behind count, weight, sign and scale.
-///
-/// Source: `numeric_send` in `src/backend/utils/adt/numeric.c`.
 fn binary_numeric(number: i64) -> Vec<u8> {
+    let digits = digits(number.unsigned_abs());
+    let weight = digits.len().saturating_sub(1) as u16;
+    numeric(&digits, weight, number < 0, 0)
+}
+
+fn binary_tenths(tenths: u64) -> Vec<u8> {
+    let mut digits = digits(tenths / 10);
+    // A fraction alone has the weight -1.
+    let weight = (digits.len() as u16).wrapping_sub(1);
+    match (tenths % 10) as u16 {
+        0 if digits.is_empty() => return numeric(&[], 0, false, 1),
+        0 => {}
+        tenth => digits.push(tenth * 1_000),
+    }
+    numeric(&digits, weight, false, 1)
+}
+
+/// Of base 10000, most significant first; none for 0.
+fn digits(mut rest: u64) -> Vec<u16> {
     let mut digits = Vec::new();
-    let mut rest = number.unsigned_abs();
     while rest > 0 {
         digits.push((rest % 10_000) as u16);
         rest /= 10_000;
     }
     digits.reverse();
-    let weight = digits.len().saturating_sub(1) as u16;
-    let sign: u16 = if number < 0 { 0x4000 } else { 0 };
-    let head = [digits.len() as u16, weight, sign, 0];
-    head.iter().chain(&digits).flat_map(|word| word.to_be_bytes()).collect()
+    digits
+}
+
+/// Count of digits, the power of 10000 of the first, sign, decimals; then the digits.
+///
+/// Source: `numeric_send` in `src/backend/utils/adt/numeric.c`.
+fn numeric(digits: &[u16], weight: u16, negative: bool, scale: u16) -> Vec<u8> {
+    let sign: u16 = if negative { 0x4000 } else { 0 };
+    let head = [digits.len() as u16, weight, sign, scale];
+    head.iter().chain(digits).flat_map(|word| word.to_be_bytes()).collect()
 }
 
 #[cfg(test)]
@@ -171,19 +202,33 @@ mod tests {
         &message[5..]
     }
 
+    fn words(bytes: &[u8]) -> Vec<u16> {
+        bytes.chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect()
+    }
+
     #[test]
     fn numeric_goes_out_in_base_ten_thousand() {
-        let words = |number: i64| -> Vec<u16> {
-            binary_numeric(number)
-                .chunks(2)
-                .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
-                .collect()
-        };
+        let words = |number: i64| words(&binary_numeric(number));
         assert_eq!(words(0), [0, 0, 0, 0]);
         assert_eq!(words(7), [1, 0, 0, 0, 7]);
         assert_eq!(words(10_000), [2, 1, 0, 0, 1, 0]);
         assert_eq!(words(123_456_789), [3, 2, 0, 0, 1, 2345, 6789]);
         assert_eq!(words(-5), [1, 0, 0x4000, 0, 5]);
+    }
+
+    #[test]
+    fn tenths_have_one_decimal() {
+        let text =
+            |tenths| field(Kind::Numeric, &Value::Tenths(tenths), Format::Text).unwrap().to_vec();
+        assert_eq!(text(0), b"0.0");
+        assert_eq!(text(7), b"0.7");
+        assert_eq!(text(125), b"12.5");
+        let binary = |tenths| words(&binary_tenths(tenths));
+        assert_eq!(binary(0), [0, 0, 0, 1]);
+        assert_eq!(binary(7), [1, 0xffff, 0, 1, 7_000]);
+        assert_eq!(binary(120), [1, 0, 0, 1, 12]);
+        assert_eq!(binary(125), [2, 0, 0, 1, 12, 5_000]);
+        assert_eq!(binary(100_005), [3, 1, 0, 1, 1, 0, 5_000]);
     }
 
     #[test]

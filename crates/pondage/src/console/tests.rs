@@ -80,7 +80,7 @@ async fn obey(inbox: &mut Inbox, result: Result<(), String>) -> Command {
 
 async fn tell(inbox: &mut Inbox, snapshot: WorkerSnapshot) {
     match next(inbox).await {
-        ToWorker::Snapshot { reply } => drop(reply.send(Box::new(snapshot))),
+        ToWorker::Snapshot { reply, .. } => drop(reply.send(Box::new(snapshot))),
         other => panic!("not asked for a snapshot: {other:?}"),
     }
 }

@@ -21,11 +21,20 @@ pub struct View {
 
 /// Asks every worker at once and waits for `wait` at the most.
 pub async fn look(process: &dyn Process, wait: Duration) -> View {
+    ask(process, wait, false).await
+}
+
+/// The same, with the statements by shape.
+pub async fn look_at_queries(process: &dyn Process, wait: Duration) -> View {
+    ask(process, wait, true).await
+}
+
+async fn ask(process: &dyn Process, wait: Duration, queries: bool) -> View {
     let until = Instant::now() + wait;
     let asked: Vec<_> = (0..process.workers())
         .map(|worker| {
             let (reply, answer) = oneshot::channel();
-            process.send(worker, ToWorker::Snapshot { reply });
+            process.send(worker, ToWorker::Snapshot { queries, reply });
             (worker, answer)
         })
         .collect();

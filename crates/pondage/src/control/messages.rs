@@ -195,6 +195,8 @@ pub enum ToWorker {
         close: bool,
     },
     Snapshot {
+        /// With the statements by shape: a copy of many texts.
+        queries: bool,
         reply: oneshot::Sender<Box<WorkerSnapshot>>,
     },
     Command {

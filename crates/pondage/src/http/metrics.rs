@@ -7,6 +7,7 @@ use super::exposition::{Exposition, Kind, Labels};
 use super::process::Usage;
 use crate::console::view::{self, View};
 use crate::console::Condition;
+use crate::route::Why;
 use crate::worker::snapshot::{PoolSnapshot, Totals};
 
 /// Writes the page.
@@ -17,6 +18,7 @@ pub fn page(view: &View, condition: Condition, usage: &Usage) -> String {
     let pools = view::pools(&view.workers);
     pool_gauges(&mut page, &pools);
     pool_counters(&mut page, &pools);
+    coalescing(&mut page, &pools);
     durations(&mut page, &pools);
     process(&mut page, usage);
     page.into_text()
@@ -154,7 +156,7 @@ fn pool_gauges(page: &mut Exposition, pools: &[PoolSnapshot]) {
 /// A counter of [`Totals`].
 type Counter = (&'static str, &'static str, fn(&Totals) -> u64);
 
-const COUNTERS: [Counter; 13] = [
+const COUNTERS: [Counter; 17] = [
     ("pondage_transactions_total", "Transactions.", |totals| totals.xact_count),
     ("pondage_queries_total", "Queries.", |totals| totals.query_count),
     ("pondage_server_assignments_total", "Times a client was given a server.", |totals| {
@@ -174,6 +176,22 @@ const COUNTERS: [Counter; 13] = [
     ("pondage_server_opens_total", "Server connections opened.", |totals| totals.server_opens),
     ("pondage_server_closes_total", "Server connections closed.", |totals| totals.server_closes),
     ("pondage_cancels_total", "Cancel requests.", |totals| totals.cancels),
+    (
+        "pondage_coalesce_trips_total",
+        "Writes to a server that took statements of one or more clients along.",
+        |totals| totals.coalesced.trips,
+    ),
+    ("pondage_coalesce_batched_total", "Statements that shared a transaction.", |totals| {
+        totals.coalesced.batched
+    }),
+    ("pondage_coalesce_trained_total", "Writes that shared a flush.", |totals| {
+        totals.coalesced.trained
+    }),
+    (
+        "pondage_coalesce_prepared_total",
+        "Simple queries that were sent as a prepared statement.",
+        |totals| totals.coalesced.prepared,
+    ),
 ];
 
 const TIMES: [Counter; 3] = [
@@ -195,6 +213,31 @@ fn pool_counters(page: &mut Exposition, pools: &[PoolSnapshot]) {
             page.seconds(labels, micros(&pool.totals));
         });
     }
+}
+
+fn coalescing(page: &mut Exposition, pools: &[PoolSnapshot]) {
+    let help = "Statements, by why they travelled as they did; free: together, else alone.";
+    let family = ("pondage_coalesce_statements_total", Kind::Counter, help);
+    for_each(page, pools, family, |page, labels, pool| {
+        for (why, count) in Why::ALL.iter().zip(pool.totals.coalesced.why) {
+            page.sample(&and(labels, ("why", why.word())), count);
+        }
+    });
+    let help = "Statements sent again: behind an error, behind a stalled one, after a lost server.";
+    let family = ("pondage_coalesce_resent_total", Kind::Counter, help);
+    for_each(page, pools, family, |page, labels, pool| {
+        let counters = &pool.totals.coalesced;
+        let counts =
+            [("skipped", counters.skipped), ("stalled", counters.stalled), ("lost", counters.lost)];
+        for (why, count) in counts {
+            page.sample(&and(labels, ("why", why)), count);
+        }
+    });
+}
+
+/// One label more.
+fn and<'a>(labels: &Labels<'a>, label: (&'a str, &'a str)) -> Vec<(&'a str, &'a str)> {
+    labels.iter().copied().chain([label]).collect()
 }
 
 fn durations(page: &mut Exposition, pools: &[PoolSnapshot]) {

@@ -20,6 +20,11 @@ fn view() -> View {
     shared.maxwait = Duration::from_micros(1_500_000);
     shared.totals.query_count = 10;
     shared.totals.query_time_us = 2_500_000;
+    shared.totals.coalesced.trips = 4;
+    shared.totals.coalesced.prepared = 6;
+    shared.totals.coalesced.stalled = 1;
+    shared.totals.coalesced.why[Why::Free as usize] = 30;
+    shared.totals.coalesced.why[Why::WritesOff as usize] = 2;
     shared.totals.query_time.record(40);
     shared.totals.query_time.record(90_000_000);
     let mut awkward = fixture::pool(&config, "reports", "a\"b\\c\nd");
@@ -170,6 +175,23 @@ fn pools_of_several_workers_are_one_series() {
     let awkward = [("database", "reports"), ("user", "a\"b\\c\nd")];
     assert_eq!(parsed.value("pondage_pool_failing", &awkward), 1.0);
     assert_eq!(parsed.value("pondage_pool_failing", &app), 0.0);
+}
+
+#[test]
+fn what_travelled_together_and_why_not_is_counted() {
+    let parsed = parse(&page(&view(), OPEN, &usage()));
+    let app = [("database", "app"), ("user", "web")];
+    assert_eq!(parsed.value("pondage_coalesce_trips_total", &app), 8.0);
+    assert_eq!(parsed.value("pondage_coalesce_prepared_total", &app), 12.0);
+    assert_eq!(parsed.value("pondage_coalesce_batched_total", &app), 0.0);
+    assert_eq!(parsed.value("pondage_coalesce_trained_total", &app), 0.0);
+    let with = |why| [app[0], app[1], ("why", why)];
+    let statements = |why| parsed.value("pondage_coalesce_statements_total", &with(why));
+    assert_eq!(statements("free"), 60.0);
+    assert_eq!(statements("writes_off"), 4.0);
+    assert_eq!(Why::ALL.iter().map(|why| statements(why.word())).sum::<f64>(), 64.0);
+    assert_eq!(parsed.value("pondage_coalesce_resent_total", &with("stalled")), 2.0);
+    assert_eq!(parsed.value("pondage_coalesce_resent_total", &with("lost")), 0.0);
 }
 
 #[test]

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use backend::moment::Moment;
 use backend::settings::Settings;
 
+use super::explain::Last;
 use super::login::Login;
 use super::names::Names;
+use super::unit::Unit;
 use crate::control::messages::ConsoleUser;
 use crate::link::Ends;
+use crate::route::Why;
 
 /// No server, no pool.
 pub const NONE: u32 = u32::MAX;
@@ -48,6 +51,8 @@ pub enum Hold {
     ServerFull,
     /// The client does not read what it is sent.
     Unread,
+    /// Its statement is on its way with others', or waits to be.
+    Joined,
     /// Another part of Pondage has to answer first (a secret, a verifier, a console command).
     Control,
 }
@@ -88,6 +93,16 @@ pub struct Client {
     pub counted: bool,
     /// A Parse of this name was sent that PostgreSQL will find a duplicate; see `requests.rs`.
     pub duplicate: Option<Box<[u8]>>,
+    /// A statement that shares a server with others'.
+    pub unit: Option<Box<Unit>>,
+    /// The shape of the statement that is in flight by itself; [`NONE`]: none that is followed.
+    pub asking: u32,
+    /// How its last statement travelled.
+    pub last: Option<Last>,
+    /// Its next statement travels alone, for this reason.
+    pub alone: Option<Why>,
+    /// What it is sent waits until what its statement has done is safe.
+    pub corked: bool,
     pub close_needed: bool,
     pub queued_out: bool,
     pub queued_resume: bool,
@@ -107,6 +122,11 @@ impl Client {
 
     pub fn has_server(&self) -> bool {
         self.server != NONE
+    }
+
+    /// It has a server, or a statement that needs none of its own.
+    pub fn is_busy(&self) -> bool {
+        self.has_server() || self.unit.is_some()
     }
 
     pub fn names(&mut self) -> &mut Names {

@@ -3,6 +3,8 @@
 //! Nothing here has a socket or a clock; a worker's plane owns the sessions and moves the bytes.
 
 pub mod client;
+pub mod explain;
 pub mod login;
 pub mod names;
 pub mod options;
+pub mod unit;

@@ -12,16 +12,13 @@ use backend::reply::Outcome;
 use backend::statement::Statement;
 use hashbrown::HashMap;
 
-/// Query and parameter types of a Parse.
-pub type ParseText = (Box<[u8]>, Box<[u8]>);
-
 /// The last unnamed Parse, so that it can be repeated on another server.
 #[derive(Debug)]
 pub struct Unnamed {
     /// Tells it from every other client's, and from this one's earlier ones.
     pub stamp: u64,
     /// None when it was too long to be kept.
-    pub text: Option<ParseText>,
+    pub text: Option<Arc<Statement>>,
 }
 
 #[derive(Debug, Default)]
@@ -114,6 +111,16 @@ impl Names {
     pub fn set_unnamed(&mut self, unnamed: Option<Box<Unnamed>>) {
         let before = std::mem::replace(&mut self.unnamed, unnamed);
         self.change(Undo::Unnamed { before, all: false });
+    }
+
+    /// The unnamed statement was parsed in a request with nothing else in flight, and is
+    /// answered.
+    pub fn keep_unnamed(&mut self, stamp: u64, text: Arc<Statement>) {
+        let text = Some(text);
+        match &mut self.unnamed {
+            Some(unnamed) => **unnamed = Unnamed { stamp, text },
+            None => self.unnamed = Some(Box::new(Unnamed { stamp, text })),
+        }
     }
 
     /// A simple query has been sent, which drops the unnamed statement, and perhaps all. Whether

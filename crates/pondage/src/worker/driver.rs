@@ -138,7 +138,7 @@ impl Driver {
                 || !self.ready_clients.is_empty()
                 || !self.ready_servers.is_empty()
                 || !self.knocking.is_empty();
-            let timeout = if busy { Duration::ZERO } else { TICK };
+            let timeout = if busy { Duration::ZERO } else { self.patience() };
             match self.poll.poll(&mut events, Some(timeout)) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 result => result?,
@@ -168,6 +168,17 @@ impl Driver {
                     }
                 }
             }
+        }
+    }
+
+    /// How long nothing has to be done unless something happens.
+    fn patience(&self) -> Duration {
+        match self.plane.next_due() {
+            Some(due) => {
+                let now = Moment(self.began.elapsed().as_micros() as u64);
+                due.since(now).min(TICK)
+            }
+            None => TICK,
         }
     }
 

@@ -4,6 +4,7 @@
 
 pub mod driver;
 pub mod plane;
+pub mod shapes;
 pub mod slots;
 pub mod snapshot;
 pub mod transport;

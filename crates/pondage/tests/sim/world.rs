@@ -233,7 +233,7 @@ impl World {
                 )?;
             }
             let (reply, mut snapshot) = oneshot::channel();
-            plane.control(ToWorker::Snapshot { reply });
+            plane.control(ToWorker::Snapshot { queries: true, reply });
             let snapshot = snapshot.try_recv().expect("a snapshot");
             check(snapshot.logging_in == 0, "clients are logging in")?;
             for pool in &snapshot.pools {

@@ -5,7 +5,7 @@ use pg_query::protobuf::{ScanToken, Token};
 use super::tree::Node;
 use super::walk::Walk;
 use super::{Analysis, Parser, Statement, Unparsed, Use};
-use crate::scan::Literal;
+use crate::scan::{Literal, LiteralKind, TEXT_MAX};
 
 /// libpg_query: the parser of PostgreSQL 18.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,7 +25,11 @@ impl Parser for PostgresParser {
             columns: Vec::new(),
             parameters: 0,
             literals: vec![Use::Fixed; literals.len()],
+            assigns_texts: false,
         };
+        if text.len() > TEXT_MAX {
+            return Err(Unparsed(format!("more than {TEXT_MAX} bytes")));
+        }
         // The library can't return an empty list of tokens.
         if text.bytes().all(|byte| byte.is_ascii_whitespace() || byte == 0x0b) {
             return Ok(nothing(Statement::Other(""), 0));
@@ -49,11 +53,14 @@ impl Parser for PostgresParser {
         let mut analysis = nothing(statement_of(statement, first), 1);
         let mut walk = Walk::new(&mut analysis);
         walk.statement(statement)?;
-        let constants = walk.constants;
+        let (compared, assigned) = (walk.compared, walk.assigned);
         if analysis.parameters == 0 && lines_up(&tokens, text, literals) {
             for (literal, r#use) in literals.iter().zip(&mut analysis.literals) {
-                if constants.contains(&(literal.start, literal.kind)) {
+                let constant = (literal.start, literal.kind);
+                let is_assigned = assigned.contains(&constant);
+                if is_assigned || compared.contains(&constant) {
                     *r#use = Use::Parameter(literal.kind.oid());
+                    analysis.assigns_texts |= is_assigned && literal.kind == LiteralKind::Text;
                 }
             }
         }

@@ -228,6 +228,23 @@ fn literals_stay_where_nothing_is_proven() {
 }
 
 #[test]
+fn assigned_texts_are_told() {
+    for (text, expected) in [
+        ("insert into t values (1, 'a')", true),
+        ("insert into t values (1) on conflict (a) do update set b = 'x'", true),
+        ("update t set a = 'x'", true),
+        ("update t set a = 1 where b = 'x'", false),
+        ("insert into t values (1)", false),
+        ("insert into t values (f('a'))", false),
+    ] {
+        let mut scan = Scan::new();
+        assert!(scan.scan(text.as_bytes()), "{text}");
+        let analysis = PostgresParser.analyse(text, scan.literals()).expect(text);
+        assert_eq!(analysis.assigns_texts, expected, "{text}");
+    }
+}
+
+#[test]
 fn literals_that_do_not_line_up_stay() {
     let text = "select a from t where a = 1 and b = 2";
     let mut scan = Scan::new();
@@ -246,6 +263,7 @@ fn deep_texts_are_refused_and_not_followed() {
         format!("select 1{}", " union select 1".repeat(4_000)),
         format!("select a{}", "[1]".repeat(20_000)),
     ];
+    assert!(PostgresParser.analyse(&" ".repeat(crate::TEXT_MAX + 1), &[]).is_err());
     for text in deep {
         // An answer or a refusal; what matters is that there is one, on a thread's small stack.
         let _ = PostgresParser.analyse(&text, &[]);

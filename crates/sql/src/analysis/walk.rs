@@ -14,9 +14,14 @@ pub struct Walk<'a> {
     analysis: &'a mut Analysis,
     /// Names that WITH gives, of the innermost scope last.
     with: Vec<String>,
-    /// Constants that may become parameters: where they are, and their kind.
-    pub constants: Vec<(u32, LiteralKind)>,
+    /// Constants that may become parameters, because of what they are compared with.
+    pub compared: Vec<Constant>,
+    /// The same, because of where they are assigned.
+    pub assigned: Vec<Constant>,
 }
+
+/// Where a constant is in the text, and its type.
+pub type Constant = (u32, LiteralKind);
 
 /// Numbers of A_Expr_Kind, parsenodes.h, plus one as in pg_query.proto.
 const AEXPR_OP: i64 = 1;
@@ -35,7 +40,7 @@ const DEPTH_MAX: usize = 400;
 
 impl<'a> Walk<'a> {
     pub fn new(analysis: &'a mut Analysis) -> Walk<'a> {
-        Walk { analysis, with: Vec::new(), constants: Vec::new() }
+        Walk { analysis, with: Vec::new(), compared: Vec::new(), assigned: Vec::new() }
     }
 
     pub fn statement(&mut self, statement: &Node) -> Result<(), Unparsed> {
@@ -198,7 +203,7 @@ impl<'a> Walk<'a> {
             "InsertStmt" => self.prove_values(node),
             // Only those of UPDATE and ON CONFLICT are reached with a proof.
             "ResTarget" if node.list("indirection").is_empty() => {
-                self.constants.extend(node.child("val").and_then(constant));
+                self.assigned.extend(node.child("val").and_then(constant));
             }
             _ => {}
         }
@@ -224,7 +229,7 @@ impl<'a> Walk<'a> {
                     _ => false,
                 };
                 if proven {
-                    self.constants.push(constant);
+                    self.compared.push(constant);
                 }
             }
             (AEXPR_IN | AEXPR_BETWEEN | AEXPR_NOT_BETWEEN, Value::Node(list)) => {
@@ -232,7 +237,7 @@ impl<'a> Walk<'a> {
                 let all = items.iter().all(|item| is_kind(item, "AConst"));
                 if all && is_column(left) {
                     let constants = items.iter().filter_map(Value::node).filter_map(constant);
-                    self.constants.extend(constants);
+                    self.compared.extend(constants);
                 }
             }
             _ => {}
@@ -254,7 +259,7 @@ impl<'a> Walk<'a> {
             return;
         }
         for row in values.nodes("values_lists") {
-            self.constants.extend(row.nodes("items").filter_map(constant));
+            self.assigned.extend(row.nodes("items").filter_map(constant));
         }
     }
 }
@@ -362,7 +367,7 @@ fn is_column(node: &Node) -> bool {
 }
 
 /// Where a constant is, and what type it has by itself (`make_const` in parse_node.c).
-fn constant(node: &Node) -> Option<(u32, LiteralKind)> {
+fn constant(node: &Node) -> Option<Constant> {
     if node.kind != "AConst" {
         return None;
     }

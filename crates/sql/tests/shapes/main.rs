@@ -55,7 +55,7 @@ fn shapes_of_postgresqls_regression_tests_decide_their_trees() {
 }
 
 proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2_000))]
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(1_000))]
 
     #[test]
     fn shapes_of_generated_statements_decide_their_trees(seed: u64) {

@@ -25,7 +25,7 @@ fn other(row: &Row, file: &str) -> String {
         // Above every default and within every limit.
         Kind::Count { most, .. } if row.name == "max_clients" => (most - 1).to_string(),
         Kind::Count { .. } if row.name == "min_pool_size" => "3".to_owned(),
-        Kind::Count { .. } => "2000".to_owned(),
+        Kind::Count { most, .. } => most.min(2_000).to_string(),
         Kind::Workers => "63".to_owned(),
         Kind::Duration { .. } => "\"7s\"".to_owned(),
         Kind::Text => "\"SELECT $1\"".to_owned(),

@@ -14,7 +14,7 @@ use super::login::key_parts;
 use super::{Effect, Place, Plane};
 use crate::config::Config;
 use crate::control::messages::{Command, Shutdown, ToWorker};
-use crate::session::client::{Hold, Phase, NONE};
+use crate::session::client::{Hold, Phase};
 use crate::session::login::Refused;
 
 /// A command whose answer has to wait.
@@ -56,15 +56,16 @@ impl Plane {
                     }
                 }
             }
-            ToWorker::Snapshot { reply } => {
-                let _ = reply.send(Box::new(self.snapshot()));
+            ToWorker::Snapshot { queries, reply } => {
+                let _ = reply.send(Box::new(self.snapshot(queries)));
             }
             ToWorker::Command { command, reply } => self.command(command, reply),
             ToWorker::Reload { config, tls } => self.reload(config, tls.is_some()),
             ToWorker::Shutdown(shutdown) => self.shut_down(shutdown),
             ToWorker::Wanted { pool, worker } => self.wanted(&pool, worker),
             ToWorker::CancelKey { slot, secret, .. } => self.cancel_client(slot, secret),
-            ToWorker::Judged { .. } | ToWorker::Redefined { .. } => {}
+            ToWorker::Judged { pool, shape, verdict } => self.judged(&pool, shape, verdict),
+            ToWorker::Redefined { database } => self.redefined(&database),
             ToWorker::Client { .. } | ToWorker::ServerOpened { .. } | ToWorker::Server(_) => {}
         }
     }
@@ -101,6 +102,9 @@ impl Plane {
             self.drop_request(slot);
             return;
         }
+        if client.unit.is_some() {
+            return self.cancel_unit(slot);
+        }
         let server = client.server;
         let Some(conn) = self.servers.get(server) else { return };
         let before_its_turn = client.hold == Hold::SetUp
@@ -119,7 +123,7 @@ impl Plane {
 
     /// The client's request has not been sent to a server: it is answered as PostgreSQL answers
     /// one that was cancelled, and dropped.
-    fn drop_request(&mut self, slot: u32) {
+    pub(super) fn drop_request(&mut self, slot: u32) {
         let client = &mut self.clients[slot];
         let mut simple = false;
         if let Ok(Some(header)) = frame::header(&client.input) {
@@ -350,7 +354,7 @@ impl Plane {
                 continue;
             }
             client.close_needed = true;
-            if client.server == NONE {
+            if !client.is_busy() {
                 self.close_client(slot, Some(&removed()));
             }
         }
@@ -375,7 +379,7 @@ impl Plane {
         if shutdown == Shutdown::WaitForServers {
             for slot in self.clients.numbers() {
                 let client = &self.clients[slot];
-                let leaves = client.server == NONE && !matches!(client.phase, Phase::Leaving);
+                let leaves = !client.is_busy() && !matches!(client.phase, Phase::Leaving);
                 if leaves && !matches!(client.phase, Phase::Console(_)) {
                     let refused =
                         Refused::new(sqlstate::ADMIN_SHUTDOWN, "Pondage is shutting down");

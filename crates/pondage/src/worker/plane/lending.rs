@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use backend::carrier::Carrier;
 use backend::moment::Moment;
 use backend::pool::{self, Pool};
 use backend::reply::{Fate, Kind, Owner, Request};
@@ -12,6 +13,7 @@ use wire::pg::backend::{error_fields, TxStatus};
 use wire::pg::frontend::{self, Target};
 use wire::pg::sqlstate;
 
+use super::company::Company;
 use super::replies::Sink;
 use super::{
     Count, Effect, Failing, Place, Plane, PoolState, Preparing, ServerConn, ServerParts, Ticket,
@@ -20,6 +22,7 @@ use crate::config::{PoolConfig, PoolMode};
 use crate::control::messages::{OpenError, OpenKind, Opened, PoolName, Ref, ToControl, ToWorker};
 use crate::session::client::{Hold, Phase, Rest, NONE};
 use crate::session::login::Refused;
+use crate::worker::shapes::Shapes;
 use crate::worker::snapshot::Totals;
 
 /// Removes what SQL of another client has left in a session: PREPAREd statements and settings that
@@ -77,6 +80,8 @@ impl Plane {
             epoch: 0,
             totals: Totals::default(),
             failing: None,
+            shapes: Shapes::default(),
+            company: Company::default(),
             config,
         });
         self.pool_by_name.insert(name, at);
@@ -149,7 +154,7 @@ impl Plane {
 
     /// Lends `server` to a client that has waited since `since`. What has to be prepared first
     /// holds the client back until it is done.
-    fn attach(&mut self, slot: u32, server: u32, since: Moment) {
+    pub(super) fn attach(&mut self, slot: u32, server: u32, since: Moment) {
         let now = self.now;
         let (client, conn) = (&mut self.clients[slot], &mut self.servers[server]);
         let pool = &mut self.pools[conn.pool as usize];
@@ -521,6 +526,10 @@ impl Plane {
             let Some(&server) = pool.pool.idle().last() else { break };
             pool.pool.remove_idle(server);
             let Some((slot, since)) = pool.pool.next_waiting() else { break };
+            if self.clients[slot].unit.is_some() {
+                self.queue_served(slot, server, since);
+                continue;
+            }
             self.attach(slot, server, since);
             self.resume_later(slot);
         }
@@ -623,6 +632,7 @@ impl Plane {
             id: self.common.next_id(),
             pool: at,
             place: Place::Idle,
+            carrier: Carrier::new(self.now),
             client: NONE,
             ends: opened.ends,
             tls: opened.tls.as_str().into(),
@@ -694,6 +704,7 @@ impl Plane {
         let pool = &mut self.pools[at as usize];
         pool.servers.retain(|known| *known != server);
         pool.pool.remove_idle(server);
+        pool.company.remove_carrier(server);
         pool.totals.server_closes += 1;
         if !conn.replication {
             pool.pool.closed(&pool.limits);
@@ -725,6 +736,7 @@ impl Plane {
                 self.effects.push(Effect::Control(gone));
             }
         }
+        self.unit_abandoned(slot);
         let client = &mut self.clients[slot];
         client.input = Vec::new();
         let server = std::mem::replace(&mut client.server, NONE);
@@ -759,7 +771,8 @@ impl Plane {
         }
         // In the middle of a row the client would take the reason for a part of it; and the server
         // may have given one already.
-        let deaf = self.servers.get(client.server).is_some_and(|conn| {
+        let server = client.unit.as_ref().map_or(client.server, |unit| unit.server);
+        let deaf = self.servers.get(server).is_some_and(|conn| {
             conn.server.is_within_message(Owner(slot))
                 || *conn.server.last_words() == LastWords::ToldTo(Owner(slot))
         });

@@ -8,18 +8,24 @@
 //! carries out the [`Effect`]s. The epoll driver and the simulator are the two drivers.
 
 mod commands;
+mod company;
+mod joining;
 mod lending;
 mod login;
 mod replies;
 mod report;
 mod requests;
+mod statements;
 mod timers;
+mod trains;
+mod trips;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use backend::carrier::Carrier;
 use backend::login::Credential;
 use backend::moment::Moment;
 use backend::pool::{self, Budget};
@@ -29,6 +35,7 @@ use backend::settings::{Interner, Settings};
 use backend::statement::{Numbers, Registry};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use sql::Scan;
 use wire::pg::auth::ScramVerifier;
 
 use crate::config::{Config, PoolConfig};
@@ -36,8 +43,11 @@ use crate::control::messages::{OpenError, Opened, PoolName, Ref, Shutdown, ToCon
 use crate::link::Ends;
 use crate::session::client::{Client, Hold, Phase, Rest, NONE};
 use crate::session::login::Login;
+use crate::session::unit::Unit;
+use crate::worker::shapes::Shapes;
 use crate::worker::slots::Slots;
 use crate::worker::snapshot::Totals;
+use company::Company;
 use replies::Happened;
 
 /// Bytes that may wait for a client before its server is no longer read, and the other way round.
@@ -136,6 +146,8 @@ pub enum Place {
     Idle,
     /// A client has it.
     Lent,
+    /// It carries statements of several clients.
+    Carrying,
     /// Its client has gone: it is drained, rolled back, reset, or waits for a cancel to be over.
     Cleaning,
 }
@@ -159,6 +171,8 @@ pub struct ServerConn {
     pub id: u64,
     pub pool: u32,
     pub place: Place,
+    /// Whose statements it carries.
+    pub carrier: Carrier,
     pub client: u32,
     pub ends: Ends,
     pub tls: Arc<str>,
@@ -207,6 +221,8 @@ pub struct PoolState {
     pub epoch: u32,
     pub totals: Totals,
     pub failing: Option<Failing>,
+    pub shapes: Shapes,
+    pub company: Company,
 }
 
 /// The end of a log-in for clients that ask for the same.
@@ -257,6 +273,10 @@ pub struct Plane {
     next_stamp: u64,
     events: Vec<(Owner, Happened)>,
     buffers: Vec<Vec<u8>>,
+    scan: Scan,
+    spare_units: Vec<Box<Unit>>,
+    /// Shapes of the statements that a server has just answered.
+    paced: Vec<u32>,
     pub effects: Vec<Effect>,
     /// Connections with bytes to write.
     pub written_clients: Vec<u32>,
@@ -314,6 +334,9 @@ impl Plane {
             next_stamp: 0,
             events: Vec::new(),
             buffers: Vec::new(),
+            scan: Scan::default(),
+            spare_units: Vec::new(),
+            paced: Vec::new(),
             effects: Vec::new(),
             written_clients: Vec::new(),
             written_servers: Vec::new(),
@@ -352,6 +375,8 @@ impl Plane {
                 self.resume(slot);
             }
         }
+        self.check_carriers();
+        self.dispatch();
         self.check_waits();
         self.clients.end_turn();
         self.servers.end_turn();
@@ -390,6 +415,11 @@ impl Plane {
             skips: false,
             counted: false,
             duplicate: None,
+            unit: None,
+            asking: NONE,
+            last: None,
+            alone: None,
+            corked: false,
             close_needed: false,
             queued_out: false,
             queued_resume: false,
@@ -459,8 +489,12 @@ impl Plane {
     /// Whether the driver may read more from this server now: not while its client is slow.
     pub fn server_may_read(&self, slot: u32) -> bool {
         let Some(conn) = self.servers.get(slot) else { return false };
-        match self.clients.get(conn.client) {
-            Some(client) => client.out.len() < OUT_BYTES_HIGH,
+        let reader = match conn.place {
+            Place::Carrying => conn.server.works_for().map_or(NONE, |owner| owner.0),
+            _ => conn.client,
+        };
+        match self.clients.get(reader) {
+            Some(client) => client.out.len() < OUT_BYTES_HIGH || client.corked,
             None => true,
         }
     }

@@ -1,14 +1,16 @@
 //! From servers to clients.
 
-use backend::reply::{Event, Outcome, Owner, Replies};
+use backend::reply::{Again, Event, Outcome, Owner, Replies};
 use backend::server::LastWords;
 use wire::pg::backend::{ErrorReply, TxStatus};
 use wire::pg::{backend as reply, sqlstate};
 
+use super::trips::LONG_ANSWER_BYTES;
 use super::{Place, Plane, BUFFER_BYTES};
 use crate::config::PoolMode;
+use crate::route::Way;
 use crate::session::client::{Client, Hold, NONE};
-use crate::session::login::Refused;
+use crate::session::explain::Last;
 use crate::worker::slots::Slots;
 
 /// An [`Event`] kept until the server that told it is no longer borrowed.
@@ -22,6 +24,8 @@ pub(super) enum Happened {
     CopyOver,
     Setting(String, String),
     Dropped { all: bool, discard: bool },
+    Again(Again),
+    Redefined,
     Error,
     SetupDone,
     SetupFailed(Vec<u8>),
@@ -58,6 +62,8 @@ impl Replies for Sink<'_> {
             Event::Dropped(tag) => {
                 Happened::Dropped { all: tag != b"DEALLOCATE", discard: tag == b"DISCARD ALL" }
             }
+            Event::Again(again) => Happened::Again(again),
+            Event::Redefined => Happened::Redefined,
             Event::Error => Happened::Error,
             Event::SetupDone => Happened::SetupDone,
             Event::SetupFailed(error) => Happened::SetupFailed(error.to_vec()),
@@ -74,7 +80,7 @@ pub(super) fn ensure_out(out: &mut Vec<u8>, buffers: &mut Vec<Vec<u8>>) {
 }
 
 pub(super) fn queue_out(client: &mut Client, slot: u32, written: &mut Vec<u32>) {
-    if !std::mem::replace(&mut client.queued_out, true) {
+    if !client.corked && !std::mem::replace(&mut client.queued_out, true) {
         written.push(slot);
     }
 }
@@ -104,6 +110,10 @@ impl Plane {
             self.server_lost(slot, &format!("the server broke the protocol: {lost}"));
             return;
         }
+        if !self.paced.is_empty() {
+            self.pace(slot);
+        }
+        self.check_corked(slot);
         self.no_longer_full(slot);
         self.settle_server(slot);
     }
@@ -115,6 +125,13 @@ impl Plane {
         }
         let mut events = std::mem::take(&mut self.events);
         for (owner, happened) in events.drain(..) {
+            if let Some(train) = Plane::train_of(owner) {
+                match happened {
+                    Happened::SetupDone => self.train_arrived(train),
+                    _ => self.server_lost(train, "a train of writes could not be completed"),
+                }
+                continue;
+            }
             // One that was closed by an earlier event has no pool any more.
             if self.clients.get(owner.0).is_some_and(|client| client.pool != NONE) {
                 self.happened(owner.0, server, happened);
@@ -153,9 +170,14 @@ impl Plane {
                 client.settings = self.settings.intern(settings);
             }
             Happened::Dropped { all, discard } => self.dropped(slot, server, all, discard),
+            Happened::Again(again) => self.unit_again(slot, again),
+            Happened::Redefined => self.redefined_by(slot),
             Happened::Error => {
                 self.pools[client.pool as usize].totals.errors += 1;
                 client.copies_in = false;
+                if let Some(unit) = &mut client.unit {
+                    unit.failed = true;
+                }
             }
             Happened::SetupDone => {
                 client.asked = now;
@@ -168,8 +190,18 @@ impl Plane {
     }
 
     /// A Sync, Query or FunctionCall of the client's is answered.
-    fn answered(&mut self, slot: u32, status: TxStatus) {
+    pub(super) fn answered(&mut self, slot: u32, status: TxStatus) {
         let now = self.now;
+        let client = &mut self.clients[slot];
+        if client.unit.is_some() {
+            self.unit_answered(slot);
+            if self.clients[slot].unit.is_some() {
+                // It is done, but not yet safe.
+                return;
+            }
+        } else if client.asking != NONE {
+            self.answered_alone(slot);
+        }
         let client = &mut self.clients[slot];
         let totals = &mut self.pools[client.pool as usize].totals;
         let took = now.since(client.asked).as_micros() as u64;
@@ -192,6 +224,29 @@ impl Plane {
             client.hold = Hold::No;
             self.resume_later(slot);
         }
+    }
+
+    /// A statement that had a server for itself is answered.
+    fn answered_alone(&mut self, slot: u32) {
+        let client = &mut self.clients[slot];
+        let id = std::mem::replace(&mut client.asking, NONE);
+        client.alone = None;
+        let took = self.now.since(client.asked);
+        let Some(conn) = self.servers.get(client.server) else { return };
+        let long = client.out.len() >= LONG_ANSWER_BYTES;
+        let pool = &mut self.pools[client.pool as usize];
+        let Some(shape) = pool.shapes.get_mut(id) else { return };
+        client.last = Some(Last {
+            shape: Some(id),
+            way: Way::Alone,
+            why: shape.why,
+            company: 0,
+            prepared: false,
+            took_us: u32::try_from(took.as_micros()).unwrap_or(u32::MAX),
+        });
+        shape.calls += 1;
+        shape.time.record(took.as_micros() as u64);
+        shape.history.ran_alone(self.now.since(conn.server.since.max(client.asked)), long);
     }
 
     /// Statement mode: a transaction was left open, by a BEGIN that the first look did not find.
@@ -244,6 +299,7 @@ impl Plane {
                 }
             }
             Place::Cleaning => self.clean(slot),
+            Place::Carrying => self.settle_carrier(slot),
             Place::Lent => {
                 let holder = conn.client;
                 if conn.server.is_quiet() && self.clients[holder].hold == Hold::Uncertain {
@@ -285,18 +341,17 @@ impl Plane {
             return;
         }
         let place = self.pools[conn.pool as usize].config.upstream.place();
+        let refused = Plane::lost_words(&place, why);
+        if conn.place == Place::Carrying {
+            self.carrier_lost(slot, &refused);
+            return;
+        }
         let within = conn.server.is_within_message(Owner(holder));
         let last_words = conn.server.last_words().clone();
         self.close_server(slot);
         if holder == NONE {
             return;
         }
-        let refused = Refused::new(
-            sqlstate::CONNECTION_FAILURE,
-            format!("server connection to {place} was lost: {why}"),
-        )
-        .detail("What was in flight may or may not have been done.")
-        .hint("Connect again. [P0431]");
         match last_words {
             LastWords::ToldTo(owner) if owner == Owner(holder) => {}
             // In the middle of a row the client would take the reason for a part of it.

@@ -5,10 +5,13 @@ use std::time::{Duration, SystemTime};
 use super::{Place, Plane, PoolState, Preparing, ServerConn};
 use crate::link::Ends;
 use crate::session::client::{Client, Hold, Phase, NONE};
-use crate::worker::snapshot::{ConnectionSnapshot, MemorySnapshot, PoolSnapshot, WorkerSnapshot};
+use crate::worker::shapes::Shape;
+use crate::worker::snapshot::{
+    ConnectionSnapshot, MemorySnapshot, PoolSnapshot, QuerySnapshot, WorkerSnapshot,
+};
 
 impl Plane {
-    pub(super) fn snapshot(&self) -> WorkerSnapshot {
+    pub(super) fn snapshot(&self, queries: bool) -> WorkerSnapshot {
         WorkerSnapshot {
             worker: self.worker,
             pools: self
@@ -24,11 +27,19 @@ impl Plane {
                 .collect(),
             servers: self.servers.iter().map(|(slot, conn)| self.server_row(slot, conn)).collect(),
             memory: self.memory(),
-            queries: Vec::new(),
+            queries: if queries { self.queries() } else { Vec::new() },
             turns: self.turns,
             logging_in: self.logging_in,
             refused: self.refused.iter().map(|(code, count)| (code.clone(), *count)).collect(),
         }
+    }
+
+    fn queries(&self) -> Vec<QuerySnapshot> {
+        let of_pool = |pool: &PoolState| -> Vec<QuerySnapshot> {
+            let rows = pool.shapes.iter().filter(|shape| shape.calls > 0);
+            rows.map(|shape| query_row(pool, shape)).collect()
+        };
+        self.pools.iter().flat_map(of_pool).collect()
     }
 
     fn pool_row(&self, at: usize, pool: &PoolState) -> PoolSnapshot {
@@ -80,7 +91,7 @@ impl Plane {
     fn server_state(&self, conn: &ServerConn) -> &'static str {
         match conn.place {
             Place::Lent if conn.preparing == Preparing::Checking => "tested",
-            Place::Lent => "active",
+            Place::Lent | Place::Carrying => "active",
             Place::Idle => "idle",
             Place::Cleaning if conn.cancels > 0 => "being_canceled",
             Place::Cleaning => "used",
@@ -180,5 +191,31 @@ impl Plane {
     /// When the process began, by the wall clock.
     pub fn started(&self) -> SystemTime {
         self.epoch
+    }
+}
+
+/// Characters of a statement that are shown.
+const TEXT_SHOWN_MAX: usize = 1000;
+
+fn query_row(pool: &PoolState, shape: &Shape) -> QuerySnapshot {
+    let mut text = shape.plain_text();
+    if let Some((end, _)) = text.char_indices().nth(TEXT_SHOWN_MAX) {
+        text.truncate(end);
+        text.push_str(" ...");
+    }
+    QuerySnapshot {
+        database: pool.name.database.clone(),
+        user: pool.name.user.clone(),
+        text,
+        calls: shape.calls,
+        time: shape.time,
+        joined: shape.joined,
+        company: shape.company,
+        prepared: shape.prepared,
+        again: shape.again,
+        errors: shape.errors,
+        way: shape.way,
+        why: shape.why,
+        reason: shape.reason().to_owned(),
     }
 }

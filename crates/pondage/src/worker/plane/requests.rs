@@ -4,11 +4,9 @@
 //! at whole; of a long one (a Query, Bind, FunctionCall or CopyData of more than
 //! [`WHOLE_BYTES_MAX`]) the head is, and the rest is passed on as it comes.
 
-use std::sync::Arc;
-
 use backend::reply::{Fate, Kind, Made, Owner, Request};
 use backend::server::Unnamed as OnServer;
-use backend::statement::{Need, ServerName, Statement, PREFIX};
+use backend::statement::Statement;
 use sql::{leading, Dropped, Leading};
 use wire::pg::backend::{ErrorReply, TxStatus};
 use wire::pg::frame::{self, Header, HEADER_BYTES};
@@ -19,6 +17,7 @@ use super::{Effect, Plane, ServerConn, OUT_BYTES_HIGH, STATEMENT_BYTES_MAX, WHOL
 use crate::config::PoolMode;
 use crate::control::messages::ToControl;
 use crate::session::client::{Hold, Phase, Rest, NONE};
+use crate::session::explain;
 use crate::session::login::Refused;
 use crate::session::names::Unnamed;
 
@@ -35,7 +34,7 @@ const REQUESTS_MAX: usize = 8 << 10;
 const NAMES_MAX: usize = 1 << 16;
 
 /// What became of a message.
-enum Taken {
+pub(super) enum Taken {
     /// So many bytes were taken.
     Bytes(usize),
     /// More of it has to be there first.
@@ -155,6 +154,9 @@ impl Plane {
             self.effects.push(Effect::Control(ToControl::Console { client, who, message }));
             return Taken::Bytes(header.total);
         }
+        if let Some(taken) = self.join(slot, header, bytes) {
+            return taken;
+        }
         if let Some(missing) = self.wanted_bytes(slot, header) {
             if bytes.len() < missing {
                 return Taken::More;
@@ -258,7 +260,7 @@ impl Plane {
         }
     }
 
-    fn push(&mut self, slot: u32, request: Request) {
+    pub(super) fn push(&mut self, slot: u32, request: Request) {
         let server = self.clients[slot].server;
         self.send(server, request, |_| {});
     }
@@ -271,7 +273,7 @@ impl Plane {
     }
 
     /// Whether statement names are followed, or the server is the client's own for the session.
-    fn follows(&self, slot: u32) -> bool {
+    pub(super) fn follows(&self, slot: u32) -> bool {
         let config = &self.pools[self.clients[slot].pool as usize].config;
         let replication =
             self.servers.get(self.clients[slot].server).is_some_and(|conn| conn.replication);
@@ -283,7 +285,7 @@ impl Plane {
     }
 
     /// The transaction status, when nothing of the client's is in flight.
-    fn quiet_status(&self, slot: u32) -> Option<TxStatus> {
+    pub(super) fn quiet_status(&self, slot: u32) -> Option<TxStatus> {
         let client = &self.clients[slot];
         match self.servers.get(client.server) {
             None => Some(TxStatus::Idle),
@@ -296,7 +298,7 @@ impl Plane {
 
     /// Whether it has to wait what an earlier batch makes of this name. Not when the request will
     /// be skipped: the Sync that ends the skipping is behind it.
-    fn is_uncertain(&self, slot: u32, name: &[u8]) -> bool {
+    pub(super) fn is_uncertain(&self, slot: u32, name: &[u8]) -> bool {
         let client = &self.clients[slot];
         let skipped =
             || self.servers.get(client.server).is_some_and(|conn| conn.server.is_skipping());
@@ -305,6 +307,12 @@ impl Plane {
 
     fn query(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
         let text = body.strip_suffix(b"\0").unwrap_or(body);
+        if explain::is_request(text) && header.total <= bytes.len() {
+            if let Some(status) = self.quiet_status(slot) {
+                self.explain_last(slot, status);
+                return Taken::Bytes(header.total);
+            }
+        }
         let begins = leading(text);
         match begins {
             Leading::Other | Leading::SetConfig => {}
@@ -341,6 +349,7 @@ impl Plane {
         if !self.ensure_server(slot) {
             return Taken::Held;
         }
+        self.follow(slot, text);
         let now = self.now;
         let client = &mut self.clients[slot];
         client.copy_ended = false;
@@ -354,6 +363,20 @@ impl Plane {
         self.servers[server].server.littered |= begins == Leading::SetConfig;
         self.push(slot, Request::forward(Owner(slot), Kind::Query).telling(told));
         self.forward(slot, header, bytes)
+    }
+
+    /// EXPLAIN LAST STATEMENT is answered here.
+    fn explain_last(&mut self, slot: u32, status: TxStatus) {
+        let client = &self.clients[slot];
+        let last = client.last;
+        let shapes = &self.pools[client.pool as usize].shapes;
+        let shape = last.and_then(|last| shapes.get(last.shape?));
+        let text = shape.map(|shape| shape.plain_text());
+        let reason = shape.map(|shape| shape.reason().to_owned());
+        self.tell(slot, |out| {
+            explain::put_answer(out, last.as_ref(), text.as_deref(), reason.as_deref());
+            reply::put_ready(out, status);
+        });
     }
 
     /// DEALLOCATE of a name that was prepared by the protocol: on the servers it has another name
@@ -429,8 +452,8 @@ impl Plane {
         }
         self.next_stamp += 1;
         let stamp = self.next_stamp;
-        let text =
-            (header.total <= WHOLE_BYTES_MAX).then(|| (parse.query.into(), parse.types.into()));
+        let text = (header.total <= WHOLE_BYTES_MAX)
+            .then(|| Statement::unregistered(parse.query, parse.types));
         let client = &mut self.clients[slot];
         client.batch_open = true;
         client.names().set_unnamed(Some(Box::new(Unnamed { stamp, text })));
@@ -447,158 +470,13 @@ impl Plane {
         self.forward(slot, header, bytes)
     }
 
-    fn parse_named(&mut self, slot: u32, name: &[u8], statement: Arc<Statement>) {
-        let server = self.clients[slot].server;
-        let state = &mut self.servers[server].server;
-        let need = state.prepared.need(statement.id, state.batch());
-        // In a failed transaction PostgreSQL refuses a Parse, so it has to see it.
-        let sound = state.batch_status().is_some_and(|status| status != TxStatus::Failed);
-        self.clients[slot].names().prepare(name, statement.clone());
-        if need == Need::Nothing && sound {
-            let made = Fate::Made(Made::ParseComplete);
-            self.push(slot, Request::with_fate(Owner(slot), Kind::Parse, made).telling(true));
-            return;
-        }
-        let request = Request::forward(Owner(slot), Kind::Parse).telling(true);
-        self.send_parse(slot, &statement, need, request);
-    }
-
-    /// Sends the Parse of a statement that the server lacks, or may lack, or may have.
-    fn send_parse(&mut self, slot: u32, statement: &Statement, need: Need, request: Request) {
-        let server = self.clients[slot].server;
-        match need {
-            Need::Parse => {}
-            Need::Nothing | Need::CloseAndParse => self.close_here(server, statement.id),
-        }
-        self.make_room(slot);
-        self.count(slot, |totals| totals.server_parse_count += 1);
-        self.send(server, request.of(statement.id), |out| {
-            frontend::put_parse(
-                out,
-                statement.name().as_bytes(),
-                &statement.query,
-                &statement.types,
-            );
-        });
-    }
-
-    /// The client has this name already. PostgreSQL shall say so, with its own words and with all
-    /// that follows from an error: so the name is made on the server, parsed again, and closed
-    /// after the Sync.
-    fn parse_duplicate(&mut self, slot: u32, parse: &frontend::Parse<'_>) {
-        let server = self.clients[slot].server;
-        let own = own_name(parse.name);
-        let hidden = Request::with_fate(Owner(slot), Kind::Parse, Fate::HideSuccess);
-        let write = |out: &mut Vec<u8>| frontend::put_parse(out, &own, parse.query, parse.types);
-        self.send(server, hidden, write);
-        self.send(server, Request::forward(Owner(slot), Kind::Parse), write);
-        // After the first one's error those that follow are skipped.
-        self.clients[slot].duplicate.get_or_insert_with(|| own.into());
-    }
-
-    /// A Parse of `DEALLOCATE name`: it gets the name that the statement has on this server.
-    fn parse_deallocate(&mut self, slot: u32, dropped: &Dropped<'_>) -> bool {
-        if *dropped == Dropped::All {
-            return false;
-        }
-        let Some(names) = &self.clients[slot].names else { return false };
-        let Some(name) = names.find(|name| dropped.names(name)) else { return false };
-        let Some(statement) = names.get(&name).cloned() else { return false };
-        self.prepare_here(slot, &statement);
-        let client = &mut self.clients[slot];
-        client.dropping.get_or_insert_default().push_back(name);
-        client.batch_open = true;
-        let server = client.server;
-        let mut text = b"DEALLOCATE ".to_vec();
-        text.extend_from_slice(statement.name().as_bytes());
-        let request = Request::forward(Owner(slot), Kind::Parse).telling(true);
-        self.send(server, request, |out| frontend::put_parse(out, b"", &text, &[0, 0]));
-        true
-    }
-
-    /// Makes sure that this server has the statement, by a Parse that the client does not see.
-    fn prepare_here(&mut self, slot: u32, statement: &Arc<Statement>) {
-        let server = self.clients[slot].server;
-        let state = &mut self.servers[server].server;
-        let need = state.prepared.need(statement.id, state.batch());
-        if need != Need::Nothing {
-            let request = Request::with_fate(Owner(slot), Kind::Parse, Fate::HideSuccess);
-            self.send_parse(slot, statement, need, request);
-        }
-    }
-
-    /// Closes the least recently used statements of the server while it has too many.
-    fn make_room(&mut self, slot: u32) {
-        let client = &self.clients[slot];
-        let limit = self.pools[client.pool as usize].config.max_prepared_statements as usize;
-        let server = client.server;
-        loop {
-            let state = &self.servers[server].server;
-            let Some(id) = state.prepared.evict(limit, state.batch()) else { break };
-            self.close_here(server, id);
-        }
-    }
-
-    /// Closes a statement on a server by a Close that nobody sees.
-    fn close_here(&mut self, server: u32, id: u64) {
-        let request = Request::with_fate(Owner::NOBODY, Kind::Close, Fate::Hide).of(id);
-        let name = ServerName::new(id);
-        self.send(server, request, |out| {
-            frontend::put_close(out, Target::Statement, name.as_bytes());
-        });
-    }
-
-    fn count(&mut self, slot: u32, change: impl FnOnce(&mut crate::worker::snapshot::Totals)) {
+    pub(super) fn count(
+        &mut self,
+        slot: u32,
+        change: impl FnOnce(&mut crate::worker::snapshot::Totals),
+    ) {
         let pool = self.clients[slot].pool as usize;
         change(&mut self.pools[pool].totals);
-    }
-
-    /// What a request that names a statement becomes.
-    fn resolve(&mut self, slot: u32, name: &[u8]) -> Option<Named> {
-        if !self.follows(slot) {
-            return self.ensure_server(slot).then(|| Named::Own(name.to_vec()));
-        }
-        if self.is_uncertain(slot, name) {
-            self.clients[slot].hold = Hold::Uncertain;
-            return None;
-        }
-        if !self.ensure_server(slot) {
-            return None;
-        }
-        self.clients[slot].batch_open = true;
-        if name.is_empty() {
-            self.resolve_unnamed(slot);
-            return Some(Named::Own(Vec::new()));
-        }
-        let known = self.clients[slot].names.as_ref().and_then(|names| names.get(name).cloned());
-        let Some(statement) = known else { return Some(Named::Own(own_name(name))) };
-        self.prepare_here(slot, &statement);
-        Some(Named::Shared(statement))
-    }
-
-    /// The unnamed statement on the server is this client's own, or there is none.
-    fn resolve_unnamed(&mut self, slot: u32) {
-        let server = self.clients[slot].server;
-        let state = &mut self.servers[server].server;
-        let own = self.clients[slot].names.as_deref().and_then(|names| names.unnamed());
-        if own.is_some_and(|own| state.has_unnamed(OnServer::Of(own.stamp))) {
-            return;
-        }
-        let Some(Unnamed { stamp, text: Some((query, types)) }) = own else {
-            if !state.has_unnamed(OnServer::Nothing) {
-                // Another's must not be found under the empty name.
-                state.set_unnamed(OnServer::Nothing);
-                let request = Request::with_fate(Owner(slot), Kind::Close, Fate::HideSuccess);
-                self.send(server, request, |out| frontend::put_close(out, Target::Statement, b""));
-            }
-            return;
-        };
-        state.set_unnamed(OnServer::Of(*stamp));
-        let mut again = Vec::new();
-        frontend::put_parse(&mut again, b"", query, types);
-        let request = Request::with_fate(Owner(slot), Kind::Parse, Fate::HideSuccess);
-        self.count(slot, |totals| totals.server_parse_count += 1);
-        self.send(server, request, |out| out.extend_from_slice(&again));
     }
 
     fn bind(&mut self, slot: u32, header: Header, body: &[u8]) -> Taken {
@@ -748,29 +626,4 @@ fn drops_all(begins: &Leading<'_>, text: &[u8]) -> bool {
         text.trim_ascii_start().get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"discard"))
     };
     *begins == Leading::Deallocate(Dropped::All) || discards()
-}
-
-/// The name of a statement as a server knows it.
-enum Named {
-    /// The client's own words: in session mode, the unnamed one, or one that does not exist.
-    Own(Vec<u8>),
-    Shared(Arc<Statement>),
-}
-
-impl Named {
-    fn with(&self, write: impl FnOnce(&[u8])) {
-        match self {
-            Named::Own(name) => write(name),
-            Named::Shared(statement) => write(statement.name().as_bytes()),
-        }
-    }
-}
-
-/// A client's own name, made different from every name that the pooler gives.
-fn own_name(name: &[u8]) -> Vec<u8> {
-    let mut own = name.to_vec();
-    if own.starts_with(PREFIX) {
-        own.push(b' ');
-    }
-    own
 }

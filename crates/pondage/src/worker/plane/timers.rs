@@ -7,6 +7,7 @@ use wire::pg::backend::TxStatus;
 use wire::pg::sqlstate;
 
 use super::{Failing, Place, Plane};
+use crate::config::PoolConfig;
 use crate::session::client::{Hold, Phase, NONE};
 use crate::session::login::Refused;
 
@@ -45,9 +46,12 @@ impl Plane {
         let now = self.now;
         let pool = &mut self.pools[at as usize];
         let wait = pool.config.wait_timeout;
-        if !wait.is_zero() && pool.pool.waiting() > 0 {
+        if !wait.is_zero() && (pool.pool.waiting() > 0 || pool.company.is_waiting()) {
             if let Some(since) = before(now, wait) {
-                for slot in pool.pool.waiting_since(since) {
+                let mut late = pool.pool.waiting_since(since);
+                let gathered = pool.company.waiting();
+                late.extend(gathered.filter(|slot| self.clients[*slot].asked <= since));
+                for slot in late {
                     self.waited_too_long(slot, at);
                 }
             }
@@ -85,6 +89,7 @@ impl Plane {
         };
         let Some(since) = before(now, patience) else { return };
         let mut told = pool.pool.waiting_since(since);
+        told.extend(pool.company.waiting().filter(|slot| self.clients[*slot].asked <= since));
         told.extend(pool.greeting.iter().filter(|slot| self.clients[**slot].asked <= since));
         for slot in told {
             self.refuse_for(slot, &failing.error, Some(&failing));
@@ -186,6 +191,12 @@ impl Plane {
                     self.cancel_server(slot);
                 }
             }
+            Place::Carrying => {
+                let config = config.clone();
+                while let Some(late) = self.carried_too_long(slot) {
+                    self.ran_too_long(late, &config);
+                }
+            }
             Place::Lent => {
                 let Some(client) = self.clients.get(conn.client) else { return };
                 let holder = conn.client;
@@ -196,13 +207,8 @@ impl Plane {
                     // A server that does not answer its check: as dead as one that closed.
                     self.lost_in_set_up(slot, holder);
                 } else if busy && passed(config.query_timeout, stuck) {
-                    let refused = Refused::new(
-                        sqlstate::QUERY_CANCELED,
-                        "canceling statement due to query timeout",
-                    )
-                    .detail(format!("query_timeout is {}.", plain(config.query_timeout)))
-                    .hint("The connection was closed. [P0422]");
-                    self.close_client(holder, Some(&refused));
+                    let config = config.clone();
+                    self.ran_too_long(holder, &config);
                 } else if !busy
                     && conn.server.status() != TxStatus::Idle
                     && passed(config.idle_transaction_timeout, idle)
@@ -219,6 +225,14 @@ impl Plane {
                 }
             }
         }
+    }
+
+    fn ran_too_long(&mut self, slot: u32, config: &PoolConfig) {
+        let refused =
+            Refused::new(sqlstate::QUERY_CANCELED, "canceling statement due to query timeout")
+                .detail(format!("query_timeout is {}.", plain(config.query_timeout)))
+                .hint("The connection was closed. [P0422]");
+        self.close_client(slot, Some(&refused));
     }
 
     fn client_due(&mut self, slot: u32) {

@@ -1,0 +1,134 @@
+//! The rows of SHOW QUERIES and SHOW COALESCE: which statements shared trips, and what kept the
+//! others from it.
+
+use std::collections::BTreeMap;
+
+use super::stats;
+use super::table::Value;
+use crate::route::Why;
+use crate::worker::snapshot::{Histogram, PoolSnapshot, QuerySnapshot, WorkerSnapshot};
+
+/// Rows of SHOW QUERIES at the most: those that took most time. As many as one worker follows.
+const ROWS_MAX: usize = 4_096;
+
+/// One row for each shape of a pool, over all workers; what took most time comes first.
+pub fn rows(workers: &[WorkerSnapshot]) -> Vec<Vec<Value>> {
+    let mut shapes = merge(workers);
+    shapes.sort_by_key(|shape| std::cmp::Reverse(shape.time.sum_us));
+    shapes.iter().take(ROWS_MAX).map(row).collect()
+}
+
+/// The shapes of all workers, those of one pool and text as one, in order of their names.
+fn merge(workers: &[WorkerSnapshot]) -> Vec<QuerySnapshot> {
+    let mut merged: BTreeMap<(&str, &str, &str), QuerySnapshot> = BTreeMap::new();
+    for shape in workers.iter().flat_map(|worker| &worker.queries) {
+        merged
+            .entry((&shape.database, &shape.user, &shape.text))
+            .and_modify(|sum| add(sum, shape))
+            .or_insert_with(|| shape.clone());
+    }
+    merged.into_values().collect()
+}
+
+fn add(sum: &mut QuerySnapshot, shape: &QuerySnapshot) {
+    // Taken apart so that a new field is not forgotten here.
+    let QuerySnapshot {
+        database: _,
+        user: _,
+        text: _,
+        calls,
+        time,
+        joined,
+        company,
+        prepared,
+        again,
+        errors,
+        way,
+        why,
+        reason,
+    } = shape;
+    // Nobody knows which worker had the last one; the busier is the more telling.
+    if *calls > sum.calls {
+        (sum.way, sum.why) = (*way, *why);
+        sum.reason.clone_from(reason);
+    }
+    sum.calls += calls;
+    stats::add_histogram(&mut sum.time, time);
+    sum.joined += joined;
+    sum.company += company;
+    sum.prepared += prepared;
+    sum.again += again;
+    sum.errors += errors;
+}
+
+fn row(shape: &QuerySnapshot) -> Vec<Value> {
+    let time = &shape.time;
+    vec![
+        Value::text(shape.database.clone()),
+        Value::text(shape.user.clone()),
+        Value::text(shape.text.clone()),
+        Value::from(shape.calls),
+        Value::from(time.sum_us),
+        time.sum_us.checked_div(time.count).map_or(Value::Null, Value::from),
+        bound(time, 50),
+        bound(time, 99),
+        Value::from(shape.joined),
+        ratio(shape.joined.saturating_mul(100), shape.calls),
+        ratio(shape.company, shape.joined),
+        Value::from(shape.prepared),
+        Value::from(shape.again),
+        Value::from(shape.errors),
+        Value::text(shape.way.word()),
+        Value::text(shape.why.told(&shape.reason)),
+    ]
+}
+
+/// The counters of one pool.
+pub fn coalesced(pool: &PoolSnapshot) -> Vec<Value> {
+    let counters = &pool.totals.coalesced;
+    let joined = counters.why[Why::Free as usize];
+    let mut row = vec![
+        Value::text(pool.database.clone()),
+        Value::text(pool.user.clone()),
+        Value::from(counters.trips),
+        Value::from(joined),
+        ratio(joined, counters.trips),
+        Value::from(counters.batched),
+        Value::from(counters.trained),
+        Value::from(counters.prepared),
+        Value::from(counters.skipped),
+        Value::from(counters.stalled),
+        Value::from(counters.lost),
+    ];
+    let alone = Why::ALL.iter().zip(counters.why).filter(|(why, _)| **why != Why::Free);
+    row.extend(alone.map(|(_, count)| Value::from(count)));
+    row
+}
+
+/// With one decimal, rounded; NULL over nothing.
+fn ratio(part: u64, whole: u64) -> Value {
+    let tenths = part.saturating_mul(10).saturating_add(whole / 2);
+    tenths.checked_div(whole).map_or(Value::Null, Value::Tenths)
+}
+
+/// The upper bound of the bucket in which this share of the durations is reached, in microseconds.
+/// The last bucket has none: its lower bound stands for it. NULL without durations.
+fn bound(time: &Histogram, percent: u64) -> Value {
+    let count: u64 = time.buckets.iter().sum();
+    if count == 0 {
+        return Value::Null;
+    }
+    let wanted = count.saturating_mul(percent).div_ceil(100);
+    let mut below = 0;
+    let bucket = time.buckets.iter().position(|count| {
+        below += count;
+        below >= wanted
+    });
+    let last = Histogram::BUCKETS - 2;
+    let bound = Histogram::bound_us(bucket.unwrap_or(last).min(last));
+    bound.map_or(Value::Null, Value::from)
+}
+
+#[cfg(test)]
+#[path = "queries_tests.rs"]
+mod tests;

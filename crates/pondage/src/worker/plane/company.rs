@@ -1,0 +1,152 @@
+//! Whose statements may travel together: those of clients with equal settings, reads apart from
+//! writes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use backend::settings::Settings;
+
+/// Groups of one pool; a client whose settings nobody else has when there are so many travels
+/// alone.
+const GROUPS_MAX: usize = 64;
+
+#[derive(Debug, Default)]
+pub struct Company {
+    pub groups: Vec<Group>,
+}
+
+#[derive(Debug)]
+pub struct Group {
+    pub settings: Arc<Settings>,
+    pub writes: bool,
+    /// Texts can be read, and for writes: nobody has chosen how to commit or to wait for locks.
+    sound: bool,
+    /// Clients whose statements wait, by arrival.
+    pub waiting: VecDeque<u32>,
+    pub carriers: Vec<u32>,
+    /// The one that stands in the pool's queue for all.
+    pub queued: Option<u32>,
+}
+
+impl Group {
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.carriers.is_empty() && self.queued.is_none()
+    }
+}
+
+impl Company {
+    /// The group of clients with these settings; none: they travel alone.
+    pub fn group(&mut self, settings: &Arc<Settings>, writes: bool) -> Option<usize> {
+        let known = self.find(settings, writes);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                if self.groups.len() >= GROUPS_MAX {
+                    self.groups.retain(|group| !group.is_idle());
+                }
+                if self.groups.len() >= GROUPS_MAX {
+                    return None;
+                }
+                self.groups.push(Group {
+                    settings: settings.clone(),
+                    writes,
+                    sound: is_sound(settings, writes),
+                    waiting: VecDeque::new(),
+                    carriers: Vec::new(),
+                    queued: None,
+                });
+                self.groups.len() - 1
+            }
+        };
+        self.groups[at].sound.then_some(at)
+    }
+
+    pub fn find(&self, settings: &Arc<Settings>, writes: bool) -> Option<usize> {
+        let same = |group: &Group| Arc::ptr_eq(&group.settings, settings) && group.writes == writes;
+        self.groups.iter().position(same)
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        self.groups.iter().any(|group| !group.waiting.is_empty())
+    }
+
+    /// Servers that carry statements.
+    pub fn carriers(&self) -> impl Iterator<Item = u32> + '_ {
+        self.groups.iter().flat_map(|group| group.carriers.iter().copied())
+    }
+
+    pub fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
+        self.groups.iter().flat_map(|group| group.waiting.iter().copied())
+    }
+
+    pub fn remove_carrier(&mut self, server: u32) {
+        for group in &mut self.groups {
+            group.carriers.retain(|carrier| *carrier != server);
+        }
+    }
+}
+
+/// Encodings whose characters may have ASCII bytes in their second half can't be scanned; and
+/// sessions that have chosen an isolation, a way to commit or a time to wait for locks keep it.
+fn is_sound(settings: &Settings, writes: bool) -> bool {
+    let encoding = settings.get("client_encoding").unwrap_or_default();
+    let scannable = !["BIG5", "GBK", "UHC", "GB18030", "SJIS", "SHIFT_JIS_2004", "JOHAB"]
+        .iter()
+        .any(|unsafe_one| encoding.eq_ignore_ascii_case(unsafe_one));
+    let chosen = settings.iter().any(|(name, _)| {
+        let name = name.to_ascii_lowercase();
+        name.starts_with("default_transaction_")
+            && !(name == "default_transaction_read_only" && !writes)
+            || writes && matches!(&*name, "synchronous_commit" | "lock_timeout")
+    });
+    scannable && !chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> Arc<Settings> {
+        Arc::new(pairs.iter().copied().collect())
+    }
+
+    #[test]
+    fn equal_settings_are_one_group_and_writes_another() {
+        let (a, b) = (of(&[("TimeZone", "UTC")]), of(&[("TimeZone", "Asia/Tokyo")]));
+        let mut company = Company::default();
+        assert_eq!(company.group(&a, false), Some(0));
+        assert_eq!(company.group(&b, false), Some(1));
+        assert_eq!(company.group(&a, true), Some(2));
+        assert_eq!(company.group(&a, false), Some(0));
+    }
+
+    #[test]
+    fn settings_that_change_what_sharing_does_have_no_group() {
+        let mut company = Company::default();
+        for (name, value, reads, writes) in [
+            ("client_encoding", "SJIS", false, false),
+            ("client_encoding", "UTF8", true, true),
+            ("default_transaction_isolation", "serializable", false, false),
+            ("synchronous_commit", "remote_apply", true, false),
+            ("lock_timeout", "1s", true, false),
+        ] {
+            let settings = of(&[(name, value)]);
+            assert_eq!(company.group(&settings, false).is_some(), reads, "{name}");
+            assert_eq!(company.group(&settings, true).is_some(), writes, "{name}");
+        }
+    }
+
+    #[test]
+    fn groups_that_nobody_uses_make_room() {
+        let mut company = Company::default();
+        for n in 0..GROUPS_MAX * 2 {
+            let settings = of(&[("application_name", &n.to_string())]);
+            let at = company.group(&settings, false).expect("there is room");
+            if n % 4 == 0 {
+                company.groups[at].waiting.push_back(7);
+            }
+        }
+        assert!(company.groups.len() <= GROUPS_MAX);
+        assert_eq!(company.waiting().count(), GROUPS_MAX * 2 / 4);
+    }
+}

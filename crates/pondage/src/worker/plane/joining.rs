@@ -1,0 +1,226 @@
+//! Statements that may share a server with others' are recognised here, when they arrive whole
+//! from a client that has nothing else in flight.
+
+use std::sync::Arc;
+
+use backend::statement::Statement;
+use wire::pg::backend::TxStatus;
+use wire::pg::frame::{Header, HEADER_BYTES};
+use wire::pg::frontend::tag;
+
+use super::requests::Taken;
+use super::{Effect, Plane, WHOLE_BYTES_MAX};
+use crate::config::{Coalesce, PoolMode};
+use crate::control::messages::ToControl;
+use crate::route::{route, Way, Why};
+use crate::session::client::{Hold, NONE};
+use crate::session::unit::{extended, Extended, Form, Unit};
+
+/// Units kept for the next statements.
+const SPARE_UNITS_MAX: usize = 256;
+
+impl Plane {
+    /// Takes a statement that may travel with others'. None: it goes its own way.
+    pub(super) fn join(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Option<Taken> {
+        let client = &self.clients[slot];
+        let free = !client.has_server() && !client.batch_open && !client.skips;
+        if !free || !matches!(header.tag, tag::QUERY | tag::PARSE | tag::BIND) {
+            return None;
+        }
+        let pool = &self.pools[client.pool as usize];
+        let off = pool.config.coalesce == Coalesce::Off || pool.config.mode == PoolMode::Session;
+        if off || bytes.len() > WHOLE_BYTES_MAX {
+            return None;
+        }
+        match header.tag {
+            tag::QUERY => self.join_query(slot, header, bytes),
+            _ => self.join_extended(slot, bytes),
+        }
+    }
+
+    fn join_query(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Option<Taken> {
+        if header.total > bytes.len() {
+            return None;
+        }
+        let text = bytes[HEADER_BYTES..header.total].strip_suffix(b"\0")?;
+        let shape = self.shape_of(slot, text)?;
+        if header.total < bytes.len() {
+            return self.alone(slot, shape, Why::Pipelined);
+        }
+        let way = self.way(slot, shape, text)?;
+        let mut unit = self.new_unit(slot, shape, way);
+        unit.bytes.extend_from_slice(bytes);
+        let client = &mut self.clients[slot];
+        let pool = &mut self.pools[client.pool as usize];
+        let prepares = pool.config.prepare_simple && pool.config.max_prepared_statements > 0;
+        if prepares && way != Way::Train {
+            let values = unit.bytes.len() as u32;
+            let (shapes, registry) = (&mut pool.shapes, &mut self.statements);
+            let out = &mut unit.bytes;
+            if let Some(statement) = shapes.stand_in(shape, text, &self.scan, registry, out) {
+                unit.statement = Some(statement);
+                unit.form = Form::StandIn { values };
+            }
+        }
+        // As every simple query does.
+        if let Some(names) = &mut client.names {
+            names.forget_unnamed();
+        }
+        self.enqueue(slot, unit)
+    }
+
+    fn join_extended(&mut self, slot: u32, bytes: &[u8]) -> Option<Taken> {
+        if self.pools[self.clients[slot].pool as usize].config.max_prepared_statements == 0 {
+            return None;
+        }
+        let asked = extended(bytes)?;
+        let (shape, statement) = match &asked.parse {
+            Some(parse) => (self.shape_of(slot, parse.query)?, None),
+            None => {
+                let client = &self.clients[slot];
+                let names = client.names.as_ref()?;
+                let statement = names.get(asked.bind.statement)?.clone();
+                let shapes = &mut self.pools[client.pool as usize].shapes;
+                let shape = shapes.of_statement(&statement, &mut self.scan)?;
+                (self.note(slot, shape), Some(statement))
+            }
+        };
+        let text = match (&asked.parse, &statement) {
+            (Some(parse), _) => parse.query,
+            (None, Some(statement)) => &statement.query,
+            (None, None) => return None,
+        };
+        let way = self.way(slot, shape, text)?;
+        let statement = statement.or_else(|| self.unnamed(&asked));
+        let mut unit = self.new_unit(slot, shape, way);
+        unit.form = Form::Extended;
+        unit.statement = statement;
+        unit.bytes.extend_from_slice(bytes);
+        self.enqueue(slot, unit)
+    }
+
+    /// An unnamed statement without constants is shared as a named one is.
+    fn unnamed(&mut self, asked: &Extended<'_>) -> Option<Arc<Statement>> {
+        let parse = asked.parse.as_ref().filter(|_| self.scan.literals().is_empty())?;
+        Some(self.statements.intern(parse.query, parse.types))
+    }
+
+    fn shape_of(&mut self, slot: u32, text: &[u8]) -> Option<u32> {
+        if !self.scan.scan(text) {
+            self.count_why(slot, Why::Unreadable);
+            return None;
+        }
+        let pool = self.clients[slot].pool as usize;
+        let shape = self.pools[pool].shapes.of(self.scan.shape());
+        Some(self.note(slot, shape))
+    }
+
+    /// A query goes to the client's own server. In a transaction nobody has looked at it yet.
+    pub(super) fn follow(&mut self, slot: u32, text: &[u8]) {
+        let client = &self.clients[slot];
+        let pool = &self.pools[client.pool as usize];
+        let config = &pool.config;
+        if client.asking != NONE || config.coalesce == Coalesce::Off {
+            return;
+        }
+        if self.quiet_status(slot).is_some_and(|status| status != TxStatus::Idle) {
+            if let Some(shape) = self.shape_of(slot, text) {
+                self.alone(slot, shape, Why::Transaction);
+            }
+        }
+    }
+
+    /// The statement that is coming is of this shape.
+    fn note(&mut self, slot: u32, shape: u32) -> u32 {
+        self.clients[slot].asking = shape;
+        shape
+    }
+
+    /// How a statement of this shape travels; none: alone.
+    fn way(&mut self, slot: u32, id: u32, text: &[u8]) -> Option<Way> {
+        let client = &mut self.clients[slot];
+        let at = client.pool;
+        let pool = &mut self.pools[at as usize];
+        let shape = pool.shapes.get_mut(id)?;
+        if let Some(why) = client.alone {
+            self.alone(slot, id, why);
+            return None;
+        }
+        let (mut way, mut why) = route(&pool.config, shape.verdict.as_deref(), &shape.history);
+        if way == Way::Batch && shape.fails_often() {
+            way = Way::Pipeline;
+        }
+        let asks = why != Why::New && shape.ask(self.now);
+        let settings = client.settings.clone();
+        if asks {
+            self.judge(at, id, text);
+        }
+        if way != Way::Alone {
+            let company = &mut self.pools[at as usize].company;
+            if company.group(&settings, way == Way::Train).is_none() {
+                (way, why) = (Way::Alone, Why::Settings);
+            }
+        }
+        if way == Way::Alone {
+            self.alone(slot, id, why);
+            return None;
+        }
+        Some(way)
+    }
+
+    fn alone(&mut self, slot: u32, id: u32, why: Why) -> Option<Taken> {
+        self.count_why(slot, why);
+        let pool = self.clients[slot].pool as usize;
+        if let Some(shape) = self.pools[pool].shapes.get_mut(id) {
+            (shape.way, shape.why) = (Way::Alone, why);
+        }
+        None
+    }
+
+    fn count_why(&mut self, slot: u32, why: Why) {
+        let pool = self.clients[slot].pool as usize;
+        self.pools[pool].totals.coalesced.why[why as usize] += 1;
+    }
+
+    /// Asks parser and catalogues what may be done with a shape.
+    fn judge(&mut self, at: u32, shape: u32, text: &[u8]) {
+        let pool = &self.pools[at as usize];
+        self.effects.push(Effect::Control(ToControl::Judge {
+            worker: self.worker,
+            config: pool.config.clone(),
+            proven: pool.proven.clone(),
+            shape,
+            text: text.into(),
+        }));
+    }
+
+    fn new_unit(&mut self, slot: u32, shape: u32, way: Way) -> Box<Unit> {
+        self.clients[slot].asking = NONE;
+        let mut unit = self.spare_units.pop().unwrap_or_default();
+        let bytes = std::mem::take(&mut unit.bytes);
+        *unit = Unit { bytes, shape, way, arrived: self.now, ..Unit::default() };
+        unit
+    }
+
+    pub(super) fn keep_unit(&mut self, mut unit: Box<Unit>) {
+        if self.spare_units.len() < SPARE_UNITS_MAX && unit.bytes.capacity() <= WHOLE_BYTES_MAX {
+            unit.bytes.clear();
+            unit.statement = None;
+            self.spare_units.push(unit);
+        }
+    }
+
+    /// From now on the statement waits for the end of the turn.
+    fn enqueue(&mut self, slot: u32, unit: Box<Unit>) -> Option<Taken> {
+        let now = self.now;
+        let taken = unit.as_it_came().len();
+        let client = &mut self.clients[slot];
+        let company = &mut self.pools[client.pool as usize].company;
+        let group = company.find(&client.settings, unit.way == Way::Train)?;
+        company.groups[group].waiting.push_back(slot);
+        client.unit = Some(unit);
+        client.hold = Hold::Joined;
+        (client.asked, client.began) = (now, now);
+        Some(Taken::Bytes(taken))
+    }
+}

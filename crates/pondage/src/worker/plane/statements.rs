@@ -1,0 +1,205 @@
+//! Prepared statements on their servers: one name for one text, prepared where it is missing.
+
+use std::sync::Arc;
+
+use backend::reply::{Fate, Guest, Kind, Made, Owner, Request};
+use backend::server::Unnamed as OnServer;
+use backend::statement::{Need, ServerName, Statement, PREFIX};
+use sql::Dropped;
+use wire::pg::backend::TxStatus;
+use wire::pg::frontend::{self, Target};
+
+use super::Plane;
+use crate::session::client::Hold;
+use crate::session::names::Unnamed;
+
+impl Plane {
+    pub(super) fn parse_named(&mut self, slot: u32, name: &[u8], statement: Arc<Statement>) {
+        let server = self.clients[slot].server;
+        let state = &mut self.servers[server].server;
+        let need = state.prepared.need(statement.id, state.batch());
+        // In a failed transaction PostgreSQL refuses a Parse, so it has to see it.
+        let sound = state.batch_status().is_some_and(|status| status != TxStatus::Failed);
+        self.clients[slot].names().prepare(name, statement.clone());
+        if need == Need::Nothing && sound {
+            let made = Fate::Made(Made::ParseComplete);
+            self.push(slot, Request::with_fate(Owner(slot), Kind::Parse, made).telling(true));
+            return;
+        }
+        let request = Request::forward(Owner(slot), Kind::Parse).telling(true);
+        self.send_parse(server, &statement, need, request);
+    }
+
+    /// Sends the Parse of a statement that the server lacks, or may lack, or may have.
+    pub(super) fn send_parse(
+        &mut self,
+        server: u32,
+        statement: &Statement,
+        need: Need,
+        request: Request,
+    ) {
+        match need {
+            Need::Parse => {}
+            Need::Nothing | Need::CloseAndParse => self.close_here(server, statement.id),
+        }
+        let pool = self.make_room(server);
+        self.pools[pool as usize].totals.server_parse_count += 1;
+        self.send(server, request.of(statement.id), |out| {
+            frontend::put_parse(
+                out,
+                statement.name().as_bytes(),
+                &statement.query,
+                &statement.types,
+            );
+        });
+    }
+
+    /// The client has this name already. PostgreSQL shall say so, with its own words and with all
+    /// that follows from an error: so the name is made on the server, parsed again, and closed
+    /// after the Sync.
+    pub(super) fn parse_duplicate(&mut self, slot: u32, parse: &frontend::Parse<'_>) {
+        let server = self.clients[slot].server;
+        let own = own_name(parse.name);
+        let hidden = Request::with_fate(Owner(slot), Kind::Parse, Fate::HideSuccess);
+        let write = |out: &mut Vec<u8>| frontend::put_parse(out, &own, parse.query, parse.types);
+        self.send(server, hidden, write);
+        self.send(server, Request::forward(Owner(slot), Kind::Parse), write);
+        // After the first one's error those that follow are skipped.
+        self.clients[slot].duplicate.get_or_insert_with(|| own.into());
+    }
+
+    /// A Parse of `DEALLOCATE name`: it gets the name that the statement has on this server.
+    pub(super) fn parse_deallocate(&mut self, slot: u32, dropped: &Dropped<'_>) -> bool {
+        if *dropped == Dropped::All {
+            return false;
+        }
+        let Some(names) = &self.clients[slot].names else { return false };
+        let Some(name) = names.find(|name| dropped.names(name)) else { return false };
+        let Some(statement) = names.get(&name).cloned() else { return false };
+        self.prepare_here(slot, &statement);
+        let client = &mut self.clients[slot];
+        client.dropping.get_or_insert_default().push_back(name);
+        client.batch_open = true;
+        let server = client.server;
+        let mut text = b"DEALLOCATE ".to_vec();
+        text.extend_from_slice(statement.name().as_bytes());
+        let request = Request::forward(Owner(slot), Kind::Parse).telling(true);
+        self.send(server, request, |out| frontend::put_parse(out, b"", &text, &[0, 0]));
+        true
+    }
+
+    /// Makes sure that this server has the statement, by a Parse that the client does not see.
+    fn prepare_here(&mut self, slot: u32, statement: &Arc<Statement>) {
+        let server = self.clients[slot].server;
+        self.prepare_on(server, statement, Owner(slot), Guest::No);
+    }
+
+    /// The same on a server that others may share.
+    pub(super) fn prepare_on(
+        &mut self,
+        server: u32,
+        statement: &Arc<Statement>,
+        owner: Owner,
+        guest: Guest,
+    ) {
+        let state = &mut self.servers[server].server;
+        let need = state.prepared.need(statement.id, state.batch());
+        if need != Need::Nothing {
+            let request = Request::with_fate(owner, Kind::Parse, Fate::HideSuccess).guest(guest);
+            self.send_parse(server, statement, need, request);
+        }
+    }
+
+    /// Closes the least recently used statements of the server while it has too many.
+    fn make_room(&mut self, server: u32) -> u32 {
+        let pool = self.servers[server].pool;
+        let limit = self.pools[pool as usize].config.max_prepared_statements as usize;
+        loop {
+            let state = &self.servers[server].server;
+            let Some(id) = state.prepared.evict(limit, state.batch()) else { return pool };
+            self.close_here(server, id);
+        }
+    }
+
+    /// Closes a statement on a server by a Close that nobody sees.
+    fn close_here(&mut self, server: u32, id: u64) {
+        let request = Request::with_fate(Owner::NOBODY, Kind::Close, Fate::Hide).of(id);
+        let name = ServerName::new(id);
+        self.send(server, request, |out| {
+            frontend::put_close(out, Target::Statement, name.as_bytes());
+        });
+    }
+
+    /// What a request that names a statement becomes.
+    pub(super) fn resolve(&mut self, slot: u32, name: &[u8]) -> Option<Named> {
+        if !self.follows(slot) {
+            return self.ensure_server(slot).then(|| Named::Own(name.to_vec()));
+        }
+        if self.is_uncertain(slot, name) {
+            self.clients[slot].hold = Hold::Uncertain;
+            return None;
+        }
+        if !self.ensure_server(slot) {
+            return None;
+        }
+        self.clients[slot].batch_open = true;
+        if name.is_empty() {
+            self.resolve_unnamed(slot);
+            return Some(Named::Own(Vec::new()));
+        }
+        let known = self.clients[slot].names.as_ref().and_then(|names| names.get(name).cloned());
+        let Some(statement) = known else { return Some(Named::Own(own_name(name))) };
+        self.prepare_here(slot, &statement);
+        Some(Named::Shared(statement))
+    }
+
+    /// The unnamed statement on the server is this client's own, or there is none.
+    fn resolve_unnamed(&mut self, slot: u32) {
+        let server = self.clients[slot].server;
+        let state = &mut self.servers[server].server;
+        let own = self.clients[slot].names.as_deref().and_then(|names| names.unnamed());
+        if own.is_some_and(|own| state.has_unnamed(OnServer::Of(own.stamp))) {
+            return;
+        }
+        let Some(Unnamed { stamp, text: Some(statement) }) = own else {
+            if !state.has_unnamed(OnServer::Nothing) {
+                // Another's must not be found under the empty name.
+                state.set_unnamed(OnServer::Nothing);
+                let request = Request::with_fate(Owner(slot), Kind::Close, Fate::HideSuccess);
+                self.send(server, request, |out| frontend::put_close(out, Target::Statement, b""));
+            }
+            return;
+        };
+        state.set_unnamed(OnServer::Of(*stamp));
+        let mut again = Vec::new();
+        frontend::put_parse(&mut again, b"", &statement.query, &statement.types);
+        let request = Request::with_fate(Owner(slot), Kind::Parse, Fate::HideSuccess);
+        self.count(slot, |totals| totals.server_parse_count += 1);
+        self.send(server, request, |out| out.extend_from_slice(&again));
+    }
+}
+
+/// The name of a statement as a server knows it.
+pub(super) enum Named {
+    /// The client's own words: in session mode, the unnamed one, or one that does not exist.
+    Own(Vec<u8>),
+    Shared(Arc<Statement>),
+}
+
+impl Named {
+    pub(super) fn with(&self, write: impl FnOnce(&[u8])) {
+        match self {
+            Named::Own(name) => write(name),
+            Named::Shared(statement) => write(statement.name().as_bytes()),
+        }
+    }
+}
+
+/// A client's own name, made different from every name that the pooler gives.
+fn own_name(name: &[u8]) -> Vec<u8> {
+    let mut own = name.to_vec();
+    if own.starts_with(PREFIX) {
+        own.push(b' ');
+    }
+    own
+}

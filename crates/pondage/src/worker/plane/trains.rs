@@ -1,0 +1,87 @@
+//! Writes that share a flush. Each is its own transaction and commits without waiting for the
+//! disk; a synchronous commit behind them waits for all. Nobody is answered before that one.
+//!
+//! ```text
+//! SET synchronous_commit = off; SET lock_timeout = ...   the head
+//! write, write, write                                    own transactions
+//! RESET ...; SELECT pg_logical_emit_message(true, ...)   the tail: its commit flushes all before
+//! ```
+//!
+//! A write that meets a lock gives up after `coalesce_stall` and is sent again alone, so that
+//! nobody waits behind a lock that separate connections would not have waited for.
+
+use backend::reply::{Fate, Guest, Kind, Owner, Request};
+use wire::pg::frontend;
+use wire::pg::sqlstate;
+
+use super::{Plane, OUT_BYTES_HIGH};
+use crate::session::client::NONE;
+use crate::session::login::Refused;
+
+/// What is held back of one client's answer may have this many bytes.
+const CORKED_BYTES_MAX: usize = 4 * OUT_BYTES_HIGH;
+
+/// The owner of a train's tail is the server: client slots are below this bit.
+const SERVER: u32 = 1 << 31;
+
+/// A transactional message is the smallest thing with a commit that is waited for.
+/// Source: PostgreSQL docs, "Replication Management Functions"; `RecordTransactionCommit` in
+/// xact.c waits when the transaction has an xid and has written WAL.
+const TAIL: &str = "RESET synchronous_commit; RESET lock_timeout; \
+                    SELECT pg_catalog.pg_logical_emit_message(true, 'pondage', '')";
+
+impl Plane {
+    pub(super) fn begin_train(&mut self, server: u32) {
+        let pool = self.servers[server].pool as usize;
+        let limit = self.pools[pool].config.coalesce_stall.as_millis().max(1);
+        let head = format!("SET synchronous_commit = off; SET lock_timeout = {limit}");
+        let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
+        self.send(server, request, |out| frontend::put_query(out, &head));
+    }
+
+    pub(super) fn end_train(&mut self, server: u32) {
+        let owner = Owner(SERVER | server);
+        let request = Request::with_fate(owner, Kind::Query, Fate::Setup).guest(Guest::No);
+        self.send(server, request, |out| frontend::put_query(out, TAIL));
+    }
+
+    /// The server whose train an owner is the tail of.
+    pub(super) fn train_of(owner: Owner) -> Option<u32> {
+        (owner != Owner::NOBODY && owner.0 & SERVER != 0).then_some(owner.0 & !SERVER)
+    }
+
+    /// What the train has done is safe: everybody is told.
+    pub(super) fn train_arrived(&mut self, server: u32) {
+        let Some(conn) = self.servers.get(server) else { return };
+        let owners: Vec<Owner> = conn.carrier.owners().collect();
+        for owner in owners {
+            let Some(client) = self.clients.get_mut(owner.0) else { continue };
+            if !client.unit.as_ref().is_some_and(|unit| unit.done) {
+                continue;
+            }
+            client.corked = false;
+            super::replies::queue_out(client, owner.0, &mut self.written_clients);
+            self.answered(owner.0, wire::pg::backend::TxStatus::Idle);
+        }
+    }
+
+    /// Answers that are held back are not held back without bound.
+    pub(super) fn check_corked(&mut self, server: u32) {
+        let Some(conn) = self.servers.get(server) else { return };
+        let Some(owner) = conn.server.works_for() else { return };
+        let Some(client) = self.clients.get_mut(owner.0) else { return };
+        if !client.corked || client.out.len() < CORKED_BYTES_MAX {
+            return;
+        }
+        client.out.clear();
+        client.corked = false;
+        debug_assert!(client.server == NONE);
+        let refused = Refused::new(
+            sqlstate::PROGRAM_LIMIT_EXCEEDED,
+            format!("the answer has more than {CORKED_BYTES_MAX} bytes, and waits for a flush"),
+        )
+        .detail("coalesce_writes is on; the statement may have been done.")
+        .hint("Set coalesce_writes = false for this user or database. [P0432]");
+        self.close_client(owner.0, Some(&refused));
+    }
+}
