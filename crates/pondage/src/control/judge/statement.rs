@@ -122,7 +122,7 @@ async fn look(
     parsed: &Parsed,
 ) -> Result<Verdict, Failure> {
     let Parsed { text, analysis, literals } = parsed.clone();
-    let written = analysis.written.clone();
+    let (written, assigns_texts) = (analysis.written.clone(), analysis.assigns_texts);
     let deletes = analysis.statement == Statement::Delete;
     let mut judging = Judging {
         parser,
@@ -132,6 +132,7 @@ async fn look(
         seen: HashSet::new(),
         found: Vec::new(),
         next: vec![Piece { within: String::new(), depth: 0, analysis }],
+        intervals: false,
     };
     judging.settings(&connection.settings, &text);
     let mut target = written.as_ref().map(key);
@@ -162,8 +163,13 @@ async fn look(
             }
         }
     }
-    let Judging { share, reason, .. } = judging;
-    let literals = literals.filter(|_| share != Share::Alone);
+    let Judging { share, reason, intervals, .. } = judging;
+    let mut literals = literals.filter(|_| share != Share::Alone);
+    if intervals && assigns_texts {
+        // One of them may be for an interval, and it is not known which.
+        let texts = literals.iter_mut().flatten().filter(|r#use| **r#use == Use::Parameter(0));
+        texts.for_each(|r#use| *r#use = Use::Fixed);
+    }
     Ok(Verdict { share, reason, literals })
 }
 
@@ -217,6 +223,8 @@ struct Judging<'a, P> {
     found: Vec<View>,
     /// What is still to be judged.
     next: Vec<Piece>,
+    /// What is written has intervals with a modifier.
+    intervals: bool,
 }
 
 impl<P: Parser> Judging<'_, P> {
@@ -440,6 +448,7 @@ impl<P: Parser> Judging<'_, P> {
                     let reason = format!("{table} is written too and is not a table");
                     self.object(Share::Alone, "", reason);
                 }
+                What::Interval => self.intervals = true,
                 What::Expression => {
                     let within = format!("expression of table {table}: ");
                     self.part(within, 0, &format!("SELECT {text}"));

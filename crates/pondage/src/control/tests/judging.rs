@@ -1,6 +1,7 @@
 //! Verdicts on statements, by the catalogues of a real PostgreSQL.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use backend::login::Credential;
 use wire::pg::auth::{ScramKeys, Secret};
@@ -8,7 +9,7 @@ use wire::pg::auth::{ScramKeys, Secret};
 use super::server::Server;
 use crate::config::{Host, PoolConfig, Upstream};
 use crate::control::dial::Dialer;
-use crate::control::judge::Judges;
+use crate::control::judge::{Judges, KEPT_FOR};
 use crate::route::{Share, Verdict};
 
 const DATABASE: &str = r#"
@@ -47,6 +48,8 @@ CREATE OPERATOR ~=~ (LEFTARG = text, RIGHTARG = text, FUNCTION = alike);
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 CREATE DOMAIN once AS int;
 CREATE FUNCTION once(text) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION defaulting_domain(int DEFAULT '1'::positive) RETURNS int STABLE LANGUAGE sql
+  AS 'SELECT 1';
 CREATE TYPE mood AS ENUM ('sad', 'glad');
 CREATE TYPE pair AS (a int, b int);
 CREATE TYPE span AS RANGE (SUBTYPE = int);
@@ -84,6 +87,9 @@ CREATE TABLE with_domain (id int, value restless_domain[]);
 CREATE TABLE with_positive (id positive);
 CREATE TABLE deferred (id int UNIQUE DEFERRABLE INITIALLY DEFERRED);
 CREATE TABLE child (id int REFERENCES t ON DELETE CASCADE);
+CREATE TABLE lasting (id int, name text, days interval day);
+CREATE DOMAIN days AS interval day;
+CREATE TABLE lasting_domain (id int, days days);
 CREATE TABLE parent (id int PRIMARY KEY);
 CREATE TABLE audited_child (id int REFERENCES parent ON DELETE CASCADE);
 CREATE TRIGGER log AFTER DELETE ON audited_child FOR EACH ROW EXECUTE FUNCTION audit();
@@ -145,6 +151,7 @@ const READS: &[(&str, Share, &str)] = &[
     ("SELECT app.twice(1)", Batch, ""),
     ("SELECT restless(id) FROM t", Alone, "function app.restless() is volatile"),
     ("SELECT defaulting(1)", Alone, "function app.defaulting() is volatile"),
+    ("SELECT defaulting_domain()", Alone, "function app.defaulting_domain() is volatile"),
     ("SELECT calmly_defaulting()", Batch, ""),
     ("SELECT nothing(1)", Alone, "function nothing() is not known"),
     ("SELECT t === t FROM t", Alone, "operator app.=== is volatile"),
@@ -274,6 +281,17 @@ async fn each_statement_gets_its_share_and_the_reason() {
     let verdict = court.judge("SELECT * FROM t WHERE id = 7 AND name = 'x'").await;
     let becomes = [sql::Use::Parameter(23), sql::Use::Parameter(0)];
     assert_eq!(verdict.literals.as_deref(), Some(&becomes[..]));
+    // A text for an interval with a modifier is read as its constant would not be.
+    let fixed = [sql::Use::Fixed; 2];
+    let becomes = [sql::Use::Parameter(23), sql::Use::Fixed];
+    for (text, expected) in [
+        ("INSERT INTO lasting (id, days) VALUES (1, '5')", becomes),
+        ("INSERT INTO lasting_domain (id, days) VALUES (1, '5')", becomes),
+        ("UPDATE lasting SET days = '5' WHERE name = 'x'", fixed),
+        ("UPDATE t SET id = 7 WHERE name = 'x'", [sql::Use::Parameter(23), sql::Use::Parameter(0)]),
+    ] {
+        assert_eq!(court.judge(text).await.literals.as_deref(), Some(&expected[..]), "{text}");
+    }
     let count = "SELECT count(*) FROM pg_stat_activity \
                  WHERE usename = 'scram' AND application_name = 'pondage'";
     assert_eq!(court.server.value(count).await, "1");
@@ -400,19 +418,24 @@ async fn objects_in_front_of_the_catalogues_are_not_hit() {
 async fn verdicts_are_kept_until_definitions_change() {
     let court = Court::open().await;
     let text = "SELECT steady(1)";
+    let began = Instant::now();
+    // On a machine that is very busy it may not be kept so long.
+    let in_time = |began: Instant| began.elapsed() < KEPT_FOR;
     assert_eq!(court.judge(text).await.share, Batch);
     court.server.run("ALTER FUNCTION app.steady(int) VOLATILE").await;
-    assert_eq!(court.judge(text).await.share, Batch);
+    let kept = court.judge(text).await;
+    assert!(kept.share == Batch || !in_time(began), "{kept:?}");
     court.judges.forget("app");
     assert_eq!(court.judge(text).await.reason, "function app.steady() is volatile");
 
     // Another name for the same database.
+    let began = Instant::now();
     court.server.run("ALTER FUNCTION app.steady(int) STABLE").await;
     let mut config = court.config();
     config.database = "alias".to_owned();
     let kept = court.judges.judge(&config, None, text.as_bytes()).await.expect("verdict");
-    assert_eq!(kept.share, Alone);
-    court.judges.forget("alias");
+    assert!(kept.share == Alone || !in_time(began), "{kept:?}");
+    assert_eq!(court.judges.forget("alias"), ["app"]);
     assert_eq!(court.judge(text).await.share, Batch);
 
     // A connection that was closed while nobody looked is made anew.
