@@ -93,11 +93,12 @@ fn is_sound(settings: &Settings, writes: bool) -> bool {
     let scannable = !["BIG5", "GBK", "UHC", "GB18030", "SJIS", "SHIFT_JIS_2004", "JOHAB"]
         .iter()
         .any(|unsafe_one| encoding.eq_ignore_ascii_case(unsafe_one));
-    let chosen = settings.iter().any(|(name, _)| {
-        let name = name.to_ascii_lowercase();
-        name.starts_with("default_transaction_")
-            && !(name == "default_transaction_read_only" && !writes)
-            || writes && matches!(&*name, "synchronous_commit" | "lock_timeout")
+    let chosen = settings.iter().any(|(name, value)| match &*name.to_ascii_lowercase() {
+        // PostgreSQL reports this one at log-in.
+        "default_transaction_read_only" => writes && value != "off",
+        "default_transaction_isolation" | "default_transaction_deferrable" => true,
+        "synchronous_commit" | "lock_timeout" => writes,
+        _ => false,
     });
     scannable && !chosen
 }
@@ -127,6 +128,8 @@ mod tests {
             ("client_encoding", "SJIS", false, false),
             ("client_encoding", "UTF8", true, true),
             ("default_transaction_isolation", "serializable", false, false),
+            ("default_transaction_read_only", "off", true, true),
+            ("default_transaction_read_only", "on", true, false),
             ("synchronous_commit", "remote_apply", true, false),
             ("lock_timeout", "1s", true, false),
         ] {
