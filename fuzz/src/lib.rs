@@ -171,6 +171,10 @@ fn backend_message(tag: u8, body: &[u8]) {
             Ok(Ok(text)) => backend::put_command_complete(&mut again, text),
             _ => return,
         },
+        tag::DATA_ROW => match backend::data_row(body) {
+            Ok(values) => backend::put_data_row(&mut again, &values),
+            Err(_) => return,
+        },
         tag::NEGOTIATE => match backend::negotiate(body) {
             Ok(negotiate) => {
                 let options: Vec<_> = negotiate.options().collect();

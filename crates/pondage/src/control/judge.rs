@@ -41,8 +41,9 @@ pub const QUESTIONS_MAX: usize = 1024;
 /// Bytes of verdicts that are kept, with their texts.
 pub const KEPT_BYTES_MAX: usize = 8 << 20;
 
-/// A verdict is kept for so long.
-const KEPT_FOR: Duration = Duration::from_secs(60);
+/// A verdict is kept for so long. Workers keep theirs for longer and ask again in order to know
+/// what has changed, so they must not get an old one.
+pub const KEPT_FOR: Duration = Duration::from_secs(5);
 
 /// What a verdict takes beside its text, about.
 const KEPT_OVERHEAD: usize = 512;
@@ -129,15 +130,19 @@ impl Judges {
         Judges { dialer, state: Arc::default() }
     }
 
-    /// Definitions of this database, or of another name for it, may have changed.
-    pub fn forget(&self, database: &str) {
+    /// Definitions of this database may have changed. Gives its other names, as far as statements
+    /// were judged there.
+    pub fn forget(&self, database: &str) -> Vec<String> {
         let mut state = lock(&self.state);
         state.epoch += 1;
-        match state.places.get(database).cloned() {
-            Some(place) => state.keep(|key, _| key.place != place),
+        let Some(place) = state.places.get(database).cloned() else {
             // Nothing says that it is not one of those that have been judged.
-            None => state.keep(|_, _| false),
-        }
+            state.keep(|_, _| false);
+            return Vec::new();
+        };
+        state.keep(|key, _| key.place != place);
+        let others = state.places.iter().filter(|(name, at)| **at == place && *name != database);
+        others.map(|(name, _)| name.clone()).collect()
     }
 
     /// Drops every verdict, and closes every connection when its questions are answered (RELOAD).

@@ -149,8 +149,11 @@ impl Control {
                 self.tell(worker, ToWorker::Judged { pool, shape, verdict });
             }
             ToControl::Redefined { database } => {
-                self.judges.forget(&database);
-                for worker in &self.workers {
+                let mut names = self.judges.forget(&database);
+                names.push(database);
+                for (database, worker) in
+                    names.iter().flat_map(|name| self.workers.iter().map(move |at| (name, at)))
+                {
                     worker.send(ToWorker::Redefined { database: database.clone() });
                 }
             }

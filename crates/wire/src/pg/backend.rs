@@ -226,15 +226,19 @@ pub fn command_tag(body: &[u8]) -> Result<&[u8], WireError> {
 /// The values of a DataRow; `None` is NULL.
 ///
 /// # Errors
-/// `Truncated` or `Trailing` when values and count don't match.
+/// `Truncated` or `Trailing` when values and count don't match; `Unexpected` for a length below
+/// that of NULL, -1.
 pub fn data_row(body: &[u8]) -> Result<Vec<Option<&[u8]>>, WireError> {
     let mut reader = Reader::new(body);
     let count = reader.u16("column count")?;
     let mut values = Vec::new();
     for _ in 0..count {
-        values.push(match usize::try_from(reader.i32("length of a value")?) {
+        let what = "length of a value";
+        let length = reader.i32(what)?;
+        values.push(match usize::try_from(length) {
             Ok(length) => Some(reader.bytes(length, "value")?),
-            Err(_) => None,
+            Err(_) if length == -1 => None,
+            Err(_) => return Err(WireError::Unexpected { what, got: length as u32 }),
         });
     }
     reader.end("DataRow")?;

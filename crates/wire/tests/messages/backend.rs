@@ -117,6 +117,20 @@ fn backend_key_has_4_to_256_bytes() {
 }
 
 #[test]
+fn data_row_has_values_and_nulls() {
+    let values = [Some(&b"one"[..]), None, Some(b"")];
+    let message = built(|out| put_data_row(out, &values));
+    let body = &message[5..];
+    assert_eq!(data_row(body), Ok(values.to_vec()));
+    for end in 0..body.len() {
+        assert!(matches!(data_row(&body[..end]), Err(WireError::Truncated(_))), "{end}");
+    }
+    assert_eq!(data_row(b"\0\0x"), Err(WireError::Trailing("DataRow")));
+    let (what, got) = ("length of a value", 0xffff_fffe);
+    assert_eq!(data_row(b"\0\x01\xff\xff\xff\xfe"), Err(WireError::Unexpected { what, got }));
+}
+
+#[test]
 fn command_complete_has_a_tag() {
     let message = built(|out| put_command_complete(out, "INSERT 0 1"));
     assert_eq!(message, b"C\0\0\0\x0fINSERT 0 1\0");

@@ -60,15 +60,21 @@ const PINNED: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, p
 
 /// All functions of each name, wherever they are: how many; the schema of a volatile one that a
 /// user made, whether a volatile one is built in; the schema of one that takes a domain, whose
-/// check runs then; whether a domain has the name, because `name(x)` may be a cast.
+/// check runs then; whether `name(x)` may be a cast that runs something.
 ///
-/// An aggregate is as volatile as what it is made of.
+/// An aggregate is as volatile as what it is made of, and a function as the defaults of its
+/// arguments, which are a part of its call. They are read as PostgreSQL stores them. (Without the
+/// brackets in the name of a node, a test would find a word there that is not allowed.)
 const FUNCTIONS: &str = r"
 SELECT q.i, f.many, f.volatile_at, f.volatile_builtin, f.domain_at,
   EXISTS (
     SELECT 1 FROM pg_catalog.pg_type d
     WHERE d.typname OPERATOR(pg_catalog.=) q.name::pg_catalog.name
-      AND d.typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog.char)
+      AND (d.typtype OPERATOR(pg_catalog.=) 'd'::pg_catalog.char OR EXISTS (
+        SELECT 1 FROM pg_catalog.pg_cast c
+        JOIN pg_catalog.pg_proc p ON p.oid OPERATOR(pg_catalog.=) c.castfunc
+        WHERE c.casttarget OPERATOR(pg_catalog.=) d.oid
+          AND p.provolatile OPERATOR(pg_catalog.=) 'v'::pg_catalog.char)))
 FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
   WITH ORDINALITY AS q(schema, name, i)
 CROSS JOIN LATERAL (
@@ -89,7 +95,13 @@ CROSS JOIN LATERAL (
           g.aggtransfn, g.aggfinalfn, g.aggcombinefn, g.aggserialfn, g.aggdeserialfn,
           g.aggmtransfn, g.aggminvtransfn, g.aggmfinalfn]::pg_catalog.oid[])
         WHERE g.aggfnoid::pg_catalog.oid OPERATOR(pg_catalog.=) p.oid
-          AND t.provolatile OPERATOR(pg_catalog.=) 'v'::pg_catalog.char),
+          AND t.provolatile OPERATOR(pg_catalog.=) 'v'::pg_catalog.char)
+        OR p.proargdefaults::pg_catalog.text OPERATOR(pg_catalog.~) 'COERCETO[D]OMAIN|:opfuncid 0 '
+        OR EXISTS (
+          SELECT 1 FROM pg_catalog.regexp_matches(
+            p.proargdefaults::pg_catalog.text, ':(?:op)?funcid (\d+)', 'g') d(called)
+          JOIN pg_catalog.pg_proc t ON t.oid OPERATOR(pg_catalog.=) d.called[1]::pg_catalog.oid
+          WHERE t.provolatile OPERATOR(pg_catalog.=) 'v'::pg_catalog.char),
       n.nspname OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.name
         AND p.oid::pg_catalog.int8 OPERATOR(pg_catalog.<) 16384::pg_catalog.int8
   ) a(volatile, builtin)
@@ -160,8 +172,9 @@ WHERE p.provolatile OPERATOR(pg_catalog.=) 'v'::pg_catalog.char
 HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0::pg_catalog.int8";
 
 /// What runs when a table is written: on itself, on what inherits from it, and on the tables that
-/// foreign keys change with it (`$2`: rows of it are deleted). Rows are (what, table's schema,
-/// table, name or expression). `OFFSET 0` keeps `text IS NOT NULL` from being tried on every
+/// foreign keys change with it (`$2`: rows of it are deleted). And whether it has columns or
+/// domains of type interval with a modifier. Rows are (what, table's schema, table, name or
+/// expression). `OFFSET 0` keeps `text IS NOT NULL` from being tried on every
 /// expression of the database before the joins.
 const WRITTEN: &str = r"
 WITH RECURSIVE touched(oid) AS (
@@ -195,6 +208,18 @@ WITH RECURSIVE touched(oid) AS (
   ) m(oid)
   WHERE m.oid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
 ), found(what, class, text) AS (
+  SELECT 'interval', $1::pg_catalog.oid, i.name FROM (
+    SELECT a.attname::pg_catalog.text FROM pg_catalog.pg_attribute a
+    WHERE a.attrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid
+      AND a.atttypid OPERATOR(pg_catalog.=) 1186::pg_catalog.oid
+      AND a.atttypmod OPERATOR(pg_catalog.<>) (-1)::pg_catalog.int4
+    UNION ALL
+    SELECT d.typname::pg_catalog.text FROM types o
+    JOIN pg_catalog.pg_type d ON d.oid OPERATOR(pg_catalog.=) o.oid
+    WHERE d.typbasetype OPERATOR(pg_catalog.=) 1186::pg_catalog.oid
+      AND d.typtypmod OPERATOR(pg_catalog.<>) (-1)::pg_catalog.int4
+  ) i(name)
+  UNION ALL
   SELECT 'trigger', g.tgrelid, g.tgname::pg_catalog.text FROM touched t
   JOIN pg_catalog.pg_trigger g ON g.tgrelid OPERATOR(pg_catalog.=) t.oid
   WHERE NOT g.tgisinternal
@@ -287,8 +312,8 @@ pub struct Functions {
     pub volatile_builtin: bool,
     /// The schema of one that takes a domain.
     pub domain_at: Option<String>,
-    /// A domain has this name.
-    pub cast_to_domain: bool,
+    /// A call may be a cast to a domain, or by a volatile function.
+    pub cast: bool,
 }
 
 pub struct Type {
@@ -344,6 +369,8 @@ pub enum What {
     Kind,
     /// A default, a check, an index.
     Expression,
+    /// A column or domain of type interval with a modifier, which is nothing that runs.
+    Interval,
 }
 
 impl Names {
@@ -394,7 +421,7 @@ impl Connection {
                 volatile_at: row.take(),
                 volatile_builtin: row.bool(),
                 domain_at: row.take(),
-                cast_to_domain: row.bool(),
+                cast: row.bool(),
             }),
             operators: by_name(&names.operators, next(), Row::take),
             types: by_name(&names.types, next(), |row| Type {
@@ -426,6 +453,7 @@ impl Connection {
             what: match row.text().as_str() {
                 "trigger" => What::Trigger,
                 "rule" => What::Rule,
+                "interval" => What::Interval,
                 "expression" => What::Expression,
                 _ => What::Kind,
             },

@@ -17,7 +17,8 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use sql::{Analysis, Name, Parser, Statement, Use};
+use sql::{Analysis, Name, Parser, Statement, Unparsed, Use};
+use wire::pg::sqlstate;
 
 use super::catalogue::{
     Answers, Definitions, Key, Names, Relation, Touched, What, EXPRESSIONS_MAX,
@@ -55,18 +56,17 @@ impl Parsed {
         let readable = scan.scan(text.as_bytes());
         let literals = if readable { scan.literals() } else { &[] };
         let analysis = parser.analyse(text, literals).map_err(|unparsed| {
-            alone(format!("the parser does not understand it: {}", one_line(&unparsed.0)))
+            alone(format!("the parser does not understand it: {}", told(&unparsed)))
         })?;
         match (analysis.statements, analysis.statement) {
             (0, _) => return Err(alone("it is empty")),
             (1, Statement::Merge) => return Err(alone("it is a MERGE")),
-            (1, Statement::Other(_)) => {
-                let word = text.split_whitespace().next().unwrap_or_default();
-                let word: String = word.chars().take(WORD_CHARS_MAX).collect();
-                return Err(alone(format!(
-                    "only SELECT, VALUES, TABLE, INSERT, UPDATE and DELETE can share, not {}",
-                    word.to_uppercase()
-                )));
+            (1, Statement::Other(word)) => {
+                let reason = "only SELECT, VALUES, TABLE, INSERT, UPDATE and DELETE can share";
+                return Err(match word {
+                    "" => alone(reason),
+                    word => alone(format!("{reason}, not {word}")),
+                });
             }
             (1, _) => {}
             (more, _) => return Err(alone(format!("it is {more} statements"))),
@@ -79,19 +79,26 @@ impl Parsed {
     }
 }
 
-/// Characters of a statement's first word that a reason shows.
-const WORD_CHARS_MAX: usize = 20;
-
 fn alone(reason: impl Into<String>) -> Verdict {
     Verdict { share: Share::Alone, reason: reason.into(), literals: None }
 }
 
-fn one_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
+/// The parser's words without its quote of the text, which may be long, or nobody's business.
+fn told(unparsed: &Unparsed) -> String {
+    let words = unparsed.0.lines().next().unwrap_or_default();
+    // Its path through the tree is in front of it.
+    if words.ends_with("recursion limit reached") {
+        return "it is nested too deeply".to_owned();
+    }
+    let words = words.split_once(" at or near ").map_or(words, |(words, _)| words);
+    words.chars().take(WORDS_CHARS_MAX).collect()
 }
 
-/// Judges a statement. Each step is a round trip: one for the statement, one for each level of
-/// views, two more for a write.
+/// Of the parser's words, characters that are told.
+const WORDS_CHARS_MAX: usize = 200;
+
+/// Judges a statement: one round trip for itself, two for each level of views, two more for a
+/// write.
 ///
 /// # Errors
 /// When the server refuses a look-up or the connection is lost.
@@ -100,8 +107,22 @@ pub async fn judge(
     connection: &mut Connection,
     parsed: &Parsed,
 ) -> Result<Verdict, Failure> {
+    match look(parser, connection, parsed).await {
+        // It would take as long the next time.
+        Err(Failure::Refused(error)) if error.code == sqlstate::QUERY_CANCELED => {
+            Ok(alone("the catalogues took too long to tell what it touches"))
+        }
+        result => result,
+    }
+}
+
+async fn look(
+    parser: &impl Parser,
+    connection: &mut Connection,
+    parsed: &Parsed,
+) -> Result<Verdict, Failure> {
     let Parsed { text, analysis, literals } = parsed.clone();
-    let written = analysis.written.clone();
+    let (written, assigns_texts) = (analysis.written.clone(), analysis.assigns_texts);
     let deletes = analysis.statement == Statement::Delete;
     let mut judging = Judging {
         parser,
@@ -111,6 +132,7 @@ pub async fn judge(
         seen: HashSet::new(),
         found: Vec::new(),
         next: vec![Piece { within: String::new(), depth: 0, analysis }],
+        intervals: false,
     };
     judging.settings(&connection.settings, &text);
     let mut target = written.as_ref().map(key);
@@ -141,8 +163,13 @@ pub async fn judge(
             }
         }
     }
-    let Judging { share, reason, .. } = judging;
-    let literals = literals.filter(|_| share != Share::Alone);
+    let Judging { share, reason, intervals, .. } = judging;
+    let mut literals = literals.filter(|_| share != Share::Alone);
+    if intervals && assigns_texts {
+        // One of them may be for an interval, and it is not known which.
+        let texts = literals.iter_mut().flatten().filter(|r#use| **r#use == Use::Parameter(0));
+        texts.for_each(|r#use| *r#use = Use::Fixed);
+    }
     Ok(Verdict { share, reason, literals })
 }
 
@@ -196,6 +223,8 @@ struct Judging<'a, P> {
     found: Vec<View>,
     /// What is still to be judged.
     next: Vec<Piece>,
+    /// What is written has intervals with a modifier.
+    intervals: bool,
 }
 
 impl<P: Parser> Judging<'_, P> {
@@ -326,8 +355,7 @@ impl<P: Parser> Judging<'_, P> {
             }
             Ok(_) => self.object(Share::Alone, &within, "it is not one SELECT"),
             Err(unparsed) => {
-                let reason =
-                    format!("the parser does not understand it: {}", one_line(&unparsed.0));
+                let reason = format!("the parser does not understand it: {}", told(&unparsed));
                 self.object(Share::Alone, &within, reason);
             }
         }
@@ -348,8 +376,8 @@ impl<P: Parser> Judging<'_, P> {
         if let Some(schema) = &found.domain_at {
             self.refuse(piece, format_args!("function {}{plain}() takes a domain", shown(schema)));
         }
-        if found.cast_to_domain {
-            self.refuse(piece, format_args!("{plain}() may be a cast to a domain"));
+        if found.cast {
+            self.refuse(piece, format_args!("{plain}() may be a cast that calls a function"));
         }
         if found.volatile_builtin {
             let reason = format!("function {plain}() is volatile");
@@ -420,6 +448,7 @@ impl<P: Parser> Judging<'_, P> {
                     let reason = format!("{table} is written too and is not a table");
                     self.object(Share::Alone, "", reason);
                 }
+                What::Interval => self.intervals = true,
                 What::Expression => {
                     let within = format!("expression of table {table}: ");
                     self.part(within, 0, &format!("SELECT {text}"));
