@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import selectors
+import select
 import socket
 import struct
 import sys
@@ -40,7 +40,7 @@ def socket_file(directory: Path, port: int) -> Path:
     return directory / f".s.PGSQL.{port}"
 
 
-#: Statements with this in them are answered here.
+#: Statements that begin with this are answered here.
 ANSWERED = b"SELECT abalance FROM pgbench_accounts"
 READY = message(b"Z", b"I")
 DESCRIPTION = message(
@@ -55,6 +55,16 @@ ANSWER_TO_QUERY = DESCRIPTION + ROW_AND_DONE + READY
 NAMING = {BIND: BOUND, CLOSE: CLOSED}
 #: The rest need not be looked into.
 ANY = {EXECUTE: ROW_AND_DONE, SYNC: READY, FLUSH: b""}
+#: What follows a Bind, the longest first, and what is answered to both.
+_EXECUTE = message(b"E", bytes(5))
+_DESCRIBE_AND_EXECUTE = message(b"D", b"P\0") + _EXECUTE
+_SYNC = message(b"S", b"")
+TAILS = (
+    (_DESCRIBE_AND_EXECUTE + _SYNC, BOUND + DESCRIPTION + ROW_AND_DONE + READY),
+    (_DESCRIBE_AND_EXECUTE, BOUND + DESCRIPTION + ROW_AND_DONE),
+    (_EXECUTE + _SYNC, BOUND + ROW_AND_DONE + READY),
+    (_EXECUTE, BOUND + ROW_AND_DONE),
+)
 
 
 class Hangup(Exception):
@@ -143,7 +153,6 @@ class Session:
         self._handed_on: set[bytes] = set()
         self._received = b""
         self._logged_in = False
-        self._at_once = ANY | NAMING
 
     def answer(self, data: bytes) -> bytes:
         """Raises Hangup when the connection has to be closed."""
@@ -174,9 +183,9 @@ class Session:
 
     def _answer_all(self, received: bytes, at: int, answers: list[bytes]) -> int:
         """Where it stopped. Every statement of a load passes here, so this is `message_end` again,
-        written out.
+        written out, and a Bind is answered with what follows it.
         """
-        size, head, unpack = len(received), HEAD.size, HEAD.unpack_from
+        size, head, unpack, starts = len(received), HEAD.size, HEAD.unpack_from, received.startswith
         while size - at >= head:
             kind, length = unpack(received, at)
             end = at + 1 + length
@@ -184,7 +193,15 @@ class Session:
                 if not 4 <= length <= MESSAGE_MAX_BYTES:
                     raise Hangup
                 break
-            answer = self._at_once.get(kind)
+            answer = ANY.get(kind)
+            if kind == QUERY and starts(ANSWERED, at + head):
+                answer = ANSWER_TO_QUERY
+            elif kind == BIND and not self._handed_on:
+                answer = BOUND
+                for tail, answer_to_both in TAILS:
+                    if starts(tail, end):
+                        answer, end = answer_to_both, end + len(tail)
+                        break
             if answer is None:
                 looked = self._look_into(kind, received, at, end)
                 if looked is None:
@@ -203,12 +220,10 @@ class Session:
                 return self._hand_on_until_sync(received, at)
             return (PARAMETERS + DESCRIPTION if of_statement else DESCRIPTION), end
         if kind == QUERY:
-            if ANSWERED in received[body:end]:
-                return ANSWER_TO_QUERY, end
             return self._hand_on(received[at:end]), end
         if kind == PARSE:
             name = text_at(received, body)
-            if ANSWERED in received[body:end]:
+            if received.find(ANSWERED, body, end) >= 0:
                 self._handed_on.discard(name)
                 return PARSED, end
             return self._hand_on_until_sync(received, at)
@@ -222,10 +237,8 @@ class Session:
     def _hand_on_until_sync(self, received: bytes, at: int) -> tuple[bytes, int] | None:
         here = at
         while (end := message_end(received, here)) is not None:
-            if received[here] == PARSE and ANSWERED not in received[here:end]:
+            if received[here] == PARSE and received.find(ANSWERED, here, end) < 0:
                 self._handed_on.add(text_at(received, here + HEAD.size))
-                # From now on names are looked at.
-                self._at_once = ANY
             if received[here] == SYNC:
                 return self._hand_on(received[at:end]), end
             here = end
@@ -245,47 +258,43 @@ class Server:
     """One thread; an answer is written at once or the client is dropped."""
 
     def __init__(self, listeners: list[socket.socket], behind: Behind) -> None:
-        self._listeners = listeners
+        self._listeners = {listener.fileno(): listener for listener in listeners}
+        self._clients: dict[int, tuple[socket.socket, Session]] = {}
         self._behind = behind
         self._greeting = greeting_of(behind)
 
     def serve(self, lifeline: int | None) -> None:
         """Until killed, or until the other end of `lifeline` is closed."""
-        selector = selectors.EpollSelector()
-        for listener in self._listeners:
+        epoll = select.epoll()  # after the fork: each process has its own
+        for number, listener in self._listeners.items():
             listener.setblocking(False)
-            selector.register(listener, selectors.EVENT_READ)
+            epoll.register(number, select.EPOLLIN)
         if lifeline is not None:
-            selector.register(lifeline, selectors.EVENT_READ)
+            epoll.register(lifeline, select.EPOLLIN)
         while True:
-            for key, _ in selector.select():
-                if key.fileobj == lifeline:
+            for number, _ in epoll.poll():
+                if number in self._clients:
+                    self._one(number)
+                elif number in self._listeners:
+                    self._accept(self._listeners[number], epoll)
+                elif number == lifeline:
                     return
-                peer = key.fileobj
-                assert isinstance(peer, socket.socket)
-                if key.data is None:
-                    self._accept(peer, selector)
-                    continue
-                try:
-                    self._one(peer, key.data)
-                except (Hangup, OSError, ValueError):
-                    selector.unregister(peer)
-                    key.data.close()
-                    peer.close()
 
-    @staticmethod
-    def _one(client: socket.socket, session: Session) -> None:
+    def _one(self, number: int) -> None:
+        client, session = self._clients[number]
         try:
             data = client.recv(RECEIVE_BYTES)
-        except BlockingIOError:
-            return
-        if not data:
-            raise Hangup
-        answer = session.answer(data)
-        if answer:
-            client.sendall(answer)
+            if not data:
+                raise Hangup
+            answer = session.answer(data)
+            if answer:
+                client.sendall(answer)
+        except (Hangup, OSError, ValueError):
+            del self._clients[number]
+            session.close()
+            client.close()  # and epoll forgets it
 
-    def _accept(self, listener: socket.socket, selector: selectors.BaseSelector) -> None:
+    def _accept(self, listener: socket.socket, epoll: select.epoll) -> None:
         try:
             client, _ = listener.accept()
         except OSError:
@@ -293,7 +302,8 @@ class Server:
         with contextlib.suppress(OSError):  # a Unix socket has no such delay
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client.setblocking(False)
-        selector.register(client, selectors.EVENT_READ, Session(self._greeting, self._behind))
+        self._clients[client.fileno()] = (client, Session(self._greeting, self._behind))
+        epoll.register(client, select.EPOLLIN)
 
 
 def listen_unix(path: str) -> socket.socket:
