@@ -103,6 +103,8 @@ def _count_system_calls(
         results.notes.append("System calls were not counted: there is no strace on this machine.")
         return
     for load in loads:
+        if context.tiny and results.system_calls:
+            return  # that it works is seen by now
         for side in sides:
             try:
                 calls = load.count_system_calls(context, side)
