@@ -2,8 +2,9 @@
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
+BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect soak fuzz
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared soak fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,10 +31,19 @@ lint: ## format, clippy, documentation; licences and advisories where cargo-deny
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check; \
 	else echo "lint: cargo-deny is not installed; licences and advisories were not checked"; fi
 
-bench: bench-connect ## every benchmark, side by side with what is installed
+bench: build ## a short version of every benchmark, side by side with what is installed
+	$(BENCH) connect --seconds 1 --scales 10 --loads select-connect,tpcb-connect,select-simple,idle
+	$(BENCH) coalesce --seconds 1 --scales 10 --loads select-prepared,select-simple,one-prepared,tpcb
+	$(BENCH) prepared --statements 2000
 
 bench-connect: build ## connections and pooling against PostgreSQL and other poolers
-	PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh connect $(ARGS)
+	$(BENCH) connect $(ARGS)
+
+bench-coalesce: build ## statements of many clients that share trips, with their limits
+	$(BENCH) coalesce $(ARGS)
+
+bench-prepared: build ## prepared statements of sixty threads through pgjdbc
+	$(BENCH) prepared $(ARGS)
 
 soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (default 600)
 	scripts/setup.sh run

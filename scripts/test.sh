@@ -21,6 +21,16 @@ step() {
     printf '=== %s: %s s\n' "$name" $(($(date +%s) - began))
 }
 
+# One very small round of each; the runner leaves out what this build does not know.
+tiny_benchmarks() (
+    export PONDAGE="$target/debug/pondage"
+    both=direct,pondage
+    all=$both,pondage-off,pondage-pipeline,pondage-trains,constant,pondage-constant,limit
+    scripts/bench.sh connect --tiny --sides $both &&
+        scripts/bench.sh coalesce --tiny --sides $all &&
+        scripts/bench.sh prepared --tiny --sides $both
+)
+
 in_bench() { (cd bench && "$@"); }
 
 # One selection of packages for all steps: another one has other features, and builds all again.
@@ -31,7 +41,7 @@ step "documentation" env RUSTDOCFLAGS="-D warnings" \
     cargo doc --workspace --no-deps --document-private-items --locked --quiet
 step "build" cargo build --workspace --all-targets --locked
 step "the benchmark runner's tests" in_bench python3 -m unittest discover -s . -t .
-step "a tiny benchmark" env PONDAGE="$target/debug/pondage" scripts/bench.sh connect --tiny --sides direct,pondage
+step "tiny benchmarks" tiny_benchmarks
 step "drivers of other languages" cargo test --workspace --test it --locked -- \
     --ignored --test-threads=1 --nocapture drivers::
 step "tests" cargo test --workspace --locked --no-fail-fast

@@ -24,11 +24,12 @@ from .postgres import Cluster, default_settings
 from .processes import BenchError, Supervisor
 from .results import Results
 from .rounds import say
-from .sides import Side, all_sides, parse_peers, select
+from .sides import Side, parse_peers, select
 from .workloads import WORKLOADS, Options, Workload
 
 REPOSITORY = machine.REPOSITORY
 DEFAULT_OUT = REPOSITORY / "bench" / "out"
+TINY = Options(scales=(1,), clients=4, idle_clients=50, statements=50)
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -90,9 +91,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--seconds", type=_positive, default=10, help="of each run")
     add("--sides", type=_names, default=[], help="comma-separated; default: all there are")
     add("--loads", type=_names, default=[], help="comma-separated; default: all")
-    add("--scales", type=_scales, default=(10, 100), help="of pgbench; default 10,100")
+    add("--scales", type=_scales, default=(), help="of pgbench; default: the workload's")
     add("--clients", type=_positive, default=56)
     add("--idle-clients", type=_positive, default=5000)
+    add("--statements", type=_positive, default=100_000, help="of each thread of `prepared`")
     add("--pondage", type=Path, default=_default_pondage(), help="its binary; also $PONDAGE")
     add("--out", type=Path, help="directory of the reports; default bench/out/WORKLOAD-TIME")
     add("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="of the database")
@@ -109,12 +111,13 @@ def _checked(arguments: Sequence[str]) -> Run:
     given = _parser().parse_args(arguments)
     workload = WORKLOADS[given.workload]
     peers = parse_peers(os.environ.get("BENCH_PEERS", ""))
-    sides = select(all_sides(given.pondage, peers), given.sides)
+    sides = select(workload.sides(given.pondage, peers), given.sides)
     if given.tiny:
-        options = Options(scales=(1,), clients=4, idle_clients=50)
+        options = TINY
         amount, count = Amount(1, transactions=25), 1
     else:
-        options = Options(given.scales, given.clients, given.idle_clients)
+        scales = given.scales or workload.scales
+        options = Options(scales, given.clients, given.idle_clients, given.statements)
         amount, count = Amount(given.seconds), given.rounds
     out = given.out or DEFAULT_OUT / f"{workload.name}-{datetime.now():%Y%m%d-%H%M%S}"
     return Run(
@@ -156,9 +159,13 @@ def main(arguments: Sequence[str]) -> int:
     allow_open_files()
     try:
         run = _checked(arguments)
+        missing = run.workload.missing()
     except BenchError as error:
         say(f"error: {error}")
         return EXIT_USAGE
+    if missing is not None:
+        say(f"{run.workload.name} is skipped: {missing}")
+        return 0
     try:
         if all(side.kind != "pondage" for side in run.sides):
             say("pondage takes no part: no binary found (cargo build --release, or --pondage PATH)")
@@ -193,7 +200,10 @@ def _execute(run: Run) -> Results:
                 workload=run.workload.name,
                 title=run.workload.title,
                 machine={**described, "postgresql": cluster.version()},
-                options=_shown_options(run),
+                options={
+                    "rounds": str(run.rounds),
+                    **run.workload.shown(run.options, run.amount),
+                },
                 postgres=cluster.changed_settings(),
                 loads=[load.info for load in run.loads],
                 notes=list(notes),
@@ -206,18 +216,3 @@ def _execute(run: Run) -> Results:
         return results
     finally:
         directory.parent.rmdir()
-
-
-def _shown_options(run: Run) -> dict[str, str]:
-    amount = (
-        f"{run.amount.transactions} transactions a client"
-        if run.amount.transactions
-        else f"{run.amount.seconds} s"
-    )
-    return {
-        "rounds": str(run.rounds),
-        "each run": amount,
-        "clients": str(run.options.clients),
-        "scales": ", ".join(map(str, run.options.scales)),
-        "idle clients": str(run.options.idle_clients),
-    }

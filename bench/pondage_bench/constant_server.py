@@ -1,164 +1,333 @@
-"""A server that answers every statement with the same row: the limit of what a load can ask.
+"""A server that answers pgbench's select with the same row: the limit of what a load can ask.
 
-It logs everybody in, keeps nothing and runs nothing. Run as
-`python3 constant_server.py PORT`; it uses nothing of its package, so that it needs no path.
+It logs everybody in, keeps nothing and runs nothing. What else it is asked (what pgbench finds out
+before it starts, what a gateway looks up in catalogues) it hands on to PostgreSQL, one exchange at
+a time, over a connection of its own for each client that asks so; neither is part of a load.
+
+Run as `python3 constant_server.py SOCKET PORT POSTGRES_SOCKET USER DATABASE`; it listens on a Unix
+socket and on a port of 127.0.0.1. It uses nothing of its package, so that it needs no path.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import selectors
+import select
 import socket
 import struct
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 
 MESSAGE_MAX_BYTES = 1 << 20
 RECEIVE_BYTES = 65536
 BACKLOG = 1024
+RELAY_SECONDS = 10.0
+PROTOCOL_3_0 = 196608
 SSL_REQUEST, GSS_REQUEST, CANCEL_REQUEST = 80877103, 80877104, 80877102
+
+HEAD = struct.Struct("!BI")
+QUERY, PARSE, BIND, DESCRIBE, CLOSE, EXECUTE, SYNC, FLUSH = b"QPBDCESH"
+STATUS, READY_KIND, OF_STATEMENT = b"SZS"
 
 
 def message(kind: bytes, body: bytes) -> bytes:
     return kind + struct.pack("!i", len(body) + 4) + body
 
 
+def socket_file(directory: Path, port: int) -> Path:
+    """Where PostgreSQL's clients look for it."""
+    return directory / f".s.PGSQL.{port}"
+
+
+#: Statements that begin with this are answered here.
+ANSWERED = b"SELECT abalance FROM pgbench_accounts"
 READY = message(b"Z", b"I")
-GREETING = (
-    message(b"R", struct.pack("!i", 0))
-    + message(b"S", b"server_version\x0015.0\0")
-    + message(b"S", b"client_encoding\0UTF8\0")
-    + message(b"S", b"standard_conforming_strings\0on\0")
-    + message(b"K", struct.pack("!ii", 1, 1))
-    + READY
+DESCRIPTION = message(
+    b"T", struct.pack("!h", 1) + b"abalance\0" + struct.pack("!ihihih", 0, 0, 23, 4, -1, 0)
 )
-INT4 = struct.pack("!ihihih", 0, 0, 23, 4, -1, 0)
-DESCRIPTION = message(b"T", struct.pack("!h", 1) + b"abalance\0" + INT4)
-ROW = message(b"D", struct.pack("!hi", 1, 1) + b"1")
-DONE = message(b"C", b"SELECT 1\0")
-# pgbench asks once how its tables are partitioned, and needs these columns: 1, null, 0.
-PARTITIONS_ASKED = b"partstrat"
-PARTITIONS = (
-    message(b"T", struct.pack("!h", 3) + (b"n\0" + INT4) * 3)
-    + message(b"D", struct.pack("!hi", 3, 1) + b"1" + struct.pack("!ii", -1, 1) + b"0")
-    + DONE
-    + READY
+# One parameter, an integer.
+PARAMETERS = message(b"t", struct.pack("!hi", 1, 23))
+ROW_AND_DONE = message(b"D", struct.pack("!hi", 1, 1) + b"1") + message(b"C", b"SELECT 1\0")
+PARSED, BOUND, CLOSED = message(b"1", b""), message(b"2", b""), message(b"3", b"")
+ANSWER_TO_QUERY = DESCRIPTION + ROW_AND_DONE + READY
+#: Messages that may name a statement which only PostgreSQL knows.
+NAMING = {BIND: BOUND, CLOSE: CLOSED}
+#: The rest need not be looked into.
+ANY = {EXECUTE: ROW_AND_DONE, SYNC: READY, FLUSH: b""}
+#: What follows a Bind, the longest first, and what is answered to both.
+_EXECUTE = message(b"E", bytes(5))
+_DESCRIBE_AND_EXECUTE = message(b"D", b"P\0") + _EXECUTE
+_SYNC = message(b"S", b"")
+TAILS = (
+    (_DESCRIBE_AND_EXECUTE + _SYNC, BOUND + DESCRIPTION + ROW_AND_DONE + READY),
+    (_DESCRIBE_AND_EXECUTE, BOUND + DESCRIPTION + ROW_AND_DONE),
+    (_EXECUTE + _SYNC, BOUND + ROW_AND_DONE + READY),
+    (_EXECUTE, BOUND + ROW_AND_DONE),
 )
-#: What each message of a client is answered with.
-ANSWERS = {
-    b"Q": DESCRIPTION + ROW + DONE + READY,
-    b"P": message(b"1", b""),
-    b"B": message(b"2", b""),
-    b"C": message(b"3", b""),
-    b"D": DESCRIPTION,
-    b"E": ROW + DONE,
-    b"S": READY,
-    b"H": b"",
-}
 
 
 class Hangup(Exception):
-    """The client said goodbye, or spoke something else."""
+    """A peer said goodbye, or spoke something else."""
+
+
+@dataclass(frozen=True)
+class Behind:
+    """PostgreSQL, as everything that is not answered here reaches it: without a password."""
+
+    path: str
+    user: str
+    database: str
+
+
+class Relay:
+    """A connection to PostgreSQL. `greeting` is what it said when we logged in."""
+
+    def __init__(self, behind: Behind) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(RELAY_SECONDS)
+        names = ("user", behind.user, "database", behind.database, "")
+        body = struct.pack("!i", PROTOCOL_3_0) + b"".join(name.encode() + b"\0" for name in names)
+        try:
+            self._socket.connect(behind.path)
+            self.greeting = self.exchange(struct.pack("!i", len(body) + 4) + body)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def exchange(self, asked: bytes) -> bytes:
+        """What is answered until PostgreSQL is ready again."""
+        self._socket.sendall(asked)
+        received = bytearray()
+        at = 0
+        while True:
+            more = self._socket.recv(RECEIVE_BYTES)
+            if not more:
+                raise Hangup
+            received += more
+            while (end := message_end(received, at)) is not None:
+                if received[at] == READY_KIND:
+                    return bytes(received)
+                at = end
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def message_end(received: bytes | bytearray, at: int) -> int | None:
+    """None while the message at `at` is incomplete; Hangup when it can't be one."""
+    if len(received) - at < HEAD.size:
+        return None
+    _, length = HEAD.unpack_from(received, at)
+    if not 4 <= length <= MESSAGE_MAX_BYTES:
+        raise Hangup
+    end: int = at + 1 + length
+    return end if end <= len(received) else None
+
+
+def greeting_of(behind: Behind) -> bytes:
+    """What PostgreSQL reports to a client that logs in, with a key that cancels nothing."""
+    relay = Relay(behind)
+    relay.close()
+    told, at = bytearray(message(b"R", struct.pack("!i", 0))), 0
+    while (end := message_end(relay.greeting, at)) is not None:
+        if relay.greeting[at] == STATUS:
+            told += relay.greeting[at:end]
+        at = end
+    return bytes(told) + message(b"K", struct.pack("!ii", 1, 1)) + READY
+
+
+def text_at(received: bytes, at: int) -> bytes:
+    """The zero-terminated text at `at`."""
+    return received[at : received.index(0, at)]
 
 
 class Session:
     """One client: bytes go into `answer`, the bytes to send come out."""
 
-    def __init__(self) -> None:
+    def __init__(self, greeting: bytes, behind: Behind) -> None:
+        self._greeting = greeting
+        self._behind = behind
+        self._relay: Relay | None = None
+        #: Names of statements that PostgreSQL holds.
+        self._handed_on: set[bytes] = set()
         self._received = b""
         self._logged_in = False
 
     def answer(self, data: bytes) -> bytes:
         """Raises Hangup when the connection has to be closed."""
-        received = self._received + data
+        received = self._received + data if self._received else data
         answers: list[bytes] = []
         at = 0
-        while True:
-            head = 5 if self._logged_in else 4
-            if len(received) - at < head:
-                break
-            (length,) = struct.unpack_from("!i", received, at + head - 4)
-            if not 4 <= length <= MESSAGE_MAX_BYTES:
+        while not self._logged_in and len(received) - at >= 4:
+            (length,) = struct.unpack_from("!i", received, at)
+            if not 8 <= length <= MESSAGE_MAX_BYTES:
                 raise Hangup
-            end = at + head - 4 + length
-            if len(received) < end:
+            if len(received) - at < length:
                 break
-            answers.append(self._one(received, at, end))
-            at = end
+            answers.append(self._log_in(received, at))
+            at += length
+        if self._logged_in:
+            at = self._answer_all(received, at, answers)
         self._received = received[at:]
         return b"".join(answers)
 
-    def _one(self, received: bytes, at: int, end: int) -> bytes:
-        if self._logged_in:
-            answer = ANSWERS.get(received[at : at + 1])
-            if answer is None:
-                raise Hangup
-            asks_partitions = PARTITIONS_ASKED in received[at:end]
-            return PARTITIONS if asks_partitions else answer
-        if end - at < 8:
-            raise Hangup
+    def _log_in(self, received: bytes, at: int) -> bytes:
         (code,) = struct.unpack_from("!i", received, at + 4)
         if code in (SSL_REQUEST, GSS_REQUEST):
             return b"N"
         if code == CANCEL_REQUEST:
             raise Hangup
         self._logged_in = True
-        return GREETING
+        return self._greeting
 
-
-def serve(listener: socket.socket, lifeline: int | None) -> None:
-    """Until killed, or until the other end of `lifeline` is closed.
-
-    One thread; an answer is written at once or the client is dropped.
-    """
-    selector = selectors.EpollSelector()
-    listener.setblocking(False)
-    selector.register(listener, selectors.EVENT_READ)
-    if lifeline is not None:
-        selector.register(lifeline, selectors.EVENT_READ)
-    while True:
-        for key, _ in selector.select():
-            if key.fileobj == lifeline:
-                return
-            if key.fileobj is listener:
-                _accept(listener, selector)
-                continue
-            client = key.fileobj
-            assert isinstance(client, socket.socket)
-            try:
-                data = client.recv(RECEIVE_BYTES)
-                if not data:
+    def _answer_all(self, received: bytes, at: int, answers: list[bytes]) -> int:
+        """Where it stopped. Every statement of a load passes here, so this is `message_end` again,
+        written out, and a Bind is answered with what follows it.
+        """
+        size, head, unpack, starts = len(received), HEAD.size, HEAD.unpack_from, received.startswith
+        while size - at >= head:
+            kind, length = unpack(received, at)
+            end = at + 1 + length
+            if end > size or length < 4:
+                if not 4 <= length <= MESSAGE_MAX_BYTES:
                     raise Hangup
-                answer = key.data.answer(data)
-                if answer:
-                    client.sendall(answer)
-            except BlockingIOError:
-                continue
-            except (Hangup, OSError):
-                selector.unregister(client)
-                client.close()
+                break
+            answer = ANY.get(kind)
+            if kind == QUERY and starts(ANSWERED, at + head):
+                answer = ANSWER_TO_QUERY
+            elif kind == BIND and not self._handed_on:
+                answer = BOUND
+                for tail, answer_to_both in TAILS:
+                    if starts(tail, end):
+                        answer, end = answer_to_both, end + len(tail)
+                        break
+            if answer is None:
+                looked = self._look_into(kind, received, at, end)
+                if looked is None:
+                    break
+                answer, end = looked
+            answers.append(answer)
+            at = end
+        return at
+
+    def _look_into(self, kind: int, received: bytes, at: int, end: int) -> tuple[bytes, int] | None:
+        """An answer and the end of what it answers; None when that has not all come."""
+        body = at + HEAD.size
+        if kind == DESCRIBE:
+            of_statement = received[body] == OF_STATEMENT
+            if of_statement and text_at(received, body + 1) in self._handed_on:
+                return self._hand_on_until_sync(received, at)
+            return (PARAMETERS + DESCRIPTION if of_statement else DESCRIPTION), end
+        if kind == QUERY:
+            return self._hand_on(received[at:end]), end
+        if kind == PARSE:
+            name = text_at(received, body)
+            if received.find(ANSWERED, body, end) >= 0:
+                self._handed_on.discard(name)
+                return PARSED, end
+            return self._hand_on_until_sync(received, at)
+        if kind in NAMING:
+            after = body + 1 if kind == CLOSE else received.index(0, body) + 1
+            if text_at(received, after) in self._handed_on:
+                return self._hand_on_until_sync(received, at)
+            return NAMING[kind], end
+        raise Hangup
+
+    def _hand_on_until_sync(self, received: bytes, at: int) -> tuple[bytes, int] | None:
+        here = at
+        while (end := message_end(received, here)) is not None:
+            if received[here] == PARSE and received.find(ANSWERED, here, end) < 0:
+                self._handed_on.add(text_at(received, here + HEAD.size))
+            if received[here] == SYNC:
+                return self._hand_on(received[at:end]), end
+            here = end
+        return None
+
+    def _hand_on(self, asked: bytes) -> bytes:
+        if self._relay is None:
+            self._relay = Relay(self._behind)
+        return self._relay.exchange(asked)
+
+    def close(self) -> None:
+        if self._relay is not None:
+            self._relay.close()
 
 
-def _accept(listener: socket.socket, selector: selectors.BaseSelector) -> None:
-    try:
-        client, _ = listener.accept()
-    except OSError:
-        return  # another process took it
-    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    client.setblocking(False)
-    selector.register(client, selectors.EVENT_READ, Session())
+class Server:
+    """One thread; an answer is written at once or the client is dropped."""
+
+    def __init__(self, listeners: list[socket.socket], behind: Behind) -> None:
+        self._listeners = {listener.fileno(): listener for listener in listeners}
+        self._clients: dict[int, tuple[socket.socket, Session]] = {}
+        self._behind = behind
+        self._greeting = greeting_of(behind)
+
+    def serve(self, lifeline: int | None) -> None:
+        """Until killed, or until the other end of `lifeline` is closed."""
+        epoll = select.epoll()  # after the fork: each process has its own
+        for number, listener in self._listeners.items():
+            listener.setblocking(False)
+            epoll.register(number, select.EPOLLIN)
+        if lifeline is not None:
+            epoll.register(lifeline, select.EPOLLIN)
+        while True:
+            for number, _ in epoll.poll():
+                if number in self._clients:
+                    self._one(number)
+                elif number in self._listeners:
+                    self._accept(self._listeners[number], epoll)
+                elif number == lifeline:
+                    return
+
+    def _one(self, number: int) -> None:
+        client, session = self._clients[number]
+        try:
+            data = client.recv(RECEIVE_BYTES)
+            if not data:
+                raise Hangup
+            answer = session.answer(data)
+            if answer:
+                client.sendall(answer)
+        except (Hangup, OSError, ValueError):
+            del self._clients[number]
+            session.close()
+            client.close()  # and epoll forgets it
+
+    def _accept(self, listener: socket.socket, epoll: select.epoll) -> None:
+        try:
+            client, _ = listener.accept()
+        except OSError:
+            return  # another process took it
+        with contextlib.suppress(OSError):  # a Unix socket has no such delay
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.setblocking(False)
+        self._clients[client.fileno()] = (client, Session(self._greeting, self._behind))
+        epoll.register(client, select.EPOLLIN)
 
 
-def main(port: int) -> None:
-    """A process per processor, on one listening socket. All end with the first."""
-    listener = socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
+def listen_unix(path: str) -> socket.socket:
+    """Everybody may connect, as to PostgreSQL's; the gateways are not this process's user."""
+    Path(path).unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    Path(path).chmod(0o777)
+    listener.listen(BACKLOG)
+    return listener
+
+
+def main(path: str, port: int, behind: Behind) -> None:
+    """A process per processor, on the same listening sockets. All end with the first."""
+    listeners = [listen_unix(path), socket.create_server(("127.0.0.1", port), backlog=BACKLOG)]
+    server = Server(listeners, behind)
     lifeline, held = os.pipe()
     for _ in range((os.cpu_count() or 1) - 1):
         if os.fork() == 0:
             os.close(held)
-            serve(listener, lifeline)
+            server.serve(lifeline)
             return
-    serve(listener, None)
+    server.serve(None)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(sys.argv[1], int(sys.argv[2]), Behind(*sys.argv[3:6]))

@@ -15,7 +15,7 @@ from .pgbench import Amount, Profile
 from .postgres import Cluster
 from .processes import BenchError, Supervisor
 from .results import LoadInfo, Metric, SystemCalls
-from .sides import Gateway, Side
+from .sides import Gateway, Limit, Side
 
 # Before the measured run: opens the pool and fills caches.
 WARM_UP = Amount(seconds=0, transactions=10)
@@ -68,6 +68,8 @@ class Load(ABC):
 
     def refusal(self, side: Side) -> str | None:
         """Why `side` takes no part, or None."""
+        if side.made_for and self.info.key.partition("@")[0] not in side.made_for:
+            return f"it differs from the others only under {', '.join(sorted(side.made_for))}"
         return None
 
     @abstractmethod
@@ -80,15 +82,28 @@ class Load(ABC):
 
 
 class PgbenchLoad(Load):
-    """pgbench with one profile on the database of one scale."""
+    """pgbench with one profile on the database of one scale.
+
+    `limit` is the profile that gets the most out of PostgreSQL for the same work; the side of that
+    name runs it instead.
+    """
 
     def __init__(
-        self, key: str, title: str, profile: Profile, scale: int, *, count_calls: bool = False
+        self,
+        key: str,
+        title: str,
+        profile: Profile,
+        scale: int,
+        *,
+        limit: Profile | None = None,
+        count_calls: bool = False,
     ) -> None:
         self.profile = profile
+        self.limit = limit
         self.database = f"scale{scale}"
         self._count_calls = count_calls
-        primary = STATEMENTS if profile.statements > 1 else TPS
+        one_each = all(known.statements == 1 for known in (profile, limit) if known)
+        primary = TPS if one_each else STATEMENTS
         timing = [P50, P99] if profile.log else [LATENCY]
         metrics = [primary, *timing, CPU_GATEWAY, CPU_DATABASE, CPU_LOAD]
         if profile.writes:
@@ -97,15 +112,23 @@ class PgbenchLoad(Load):
         self.info = LoadInfo(
             key=f"{key}@{scale}",
             title=f"{title}, scale {scale}",
-            command=profile.shown(),
+            command=profile.shown() + (f"; limit: {limit.shown()}" if limit else ""),
             primary=primary,
             metrics=tuple(metrics),
         )
 
     def refusal(self, side: Side) -> str | None:
+        if isinstance(side, Limit) and self.limit is None:
+            return "no faster way to ask for the same is known"
         if self.profile.writes and not side.stores:
             return "it stores nothing"
-        return side.refuses_prepared() if self.profile.protocol == "prepared" else None
+        if self.profile.protocol == "prepared" and side.refuses_prepared():
+            return side.refuses_prepared()
+        return super().refusal(side)
+
+    def _profile_for(self, side: Side) -> Profile:
+        limit = self.limit if isinstance(side, Limit) else None
+        return limit or self.profile
 
     def run(self, context: Context, side: Side) -> dict[str, float]:
         if not self.profile.writes:
@@ -121,7 +144,8 @@ class PgbenchLoad(Load):
             metrics = self._measure(context, side)
         proc.settle(cluster.pid)
         after = cluster.wal()
-        operations = warm_up.transactions + metrics["operations"]
+        warm_ups = warm_up.transactions * self._profile_for(side).statements
+        operations = warm_ups + metrics["operations"]
         metrics["wal_bytes"] = (after.written - before.written) / operations
         if after.syncs is not None and before.syncs is not None:
             metrics["wal_syncs"] = (after.syncs - before.syncs) / operations
@@ -130,7 +154,7 @@ class PgbenchLoad(Load):
     def _pgbench(
         self, context: Context, side: Side, amount: Amount, log_prefix: Path | None = None
     ) -> Measured:
-        command = self.profile.command(
+        command = self._profile_for(side).command(
             context.cluster.bindir / "pgbench",
             side.endpoint,
             amount,
@@ -140,14 +164,15 @@ class PgbenchLoad(Load):
         return run_load(
             command,
             gateway=side.pid,
-            database=context.cluster.pid,
+            database=side.database_pid or context.cluster.pid,
             timeout=amount.seconds + GRACE_SECONDS,
             directory=context.scratch,
         )
 
     def _measure(self, context: Context, side: Side) -> dict[str, float]:
+        profile = self._profile_for(side)
         with tempfile.TemporaryDirectory(dir=context.scratch) as logs:
-            prefix = Path(logs) / "transactions" if self.profile.log else None
+            prefix = Path(logs) / "transactions" if profile.log else None
             measured = self._pgbench(context, side, context.amount, prefix)
             latencies = pgbench.read_logs(prefix) if prefix else None
         summary = pgbench.parse_summary(measured.output)
@@ -156,11 +181,11 @@ class PgbenchLoad(Load):
                 f"{summary.failed} of {summary.transactions} transactions failed:\n"
                 + measured.output[-800:]
             )
-        operations = summary.transactions * self.profile.statements
+        operations = summary.transactions * profile.statements
         micros = 1e6 / operations
         cpu = measured.cpu
         metrics = {
-            "tps": summary.tps * self.profile.statements,
+            "tps": summary.tps * profile.statements,
             "latency_ms": summary.latency_ms,
             "operations": float(operations),
             "cpu_load_us": cpu.load * micros,

@@ -12,18 +12,11 @@ from pathlib import Path
 
 from .pgwire import Endpoint
 from .processes import BenchError
+from .scripts import SCRIPTS
 from .stats import percentile
 
 THREADS = 2
 BUILTINS = {"select-only": ["-S"], "tpcb-like": ["-b", "tpcb-like"]}
-# Statements sent at once by the script `pipelined`, each as pgbench's own select.
-PIPELINE_DEPTH = 20
-PIPELINED = "pipelined"
-PIPELINED_SCRIPT = (
-    "\\set aid random(1, 100000 * :scale)\n\\startpipeline\n"
-    + "SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n" * PIPELINE_DEPTH
-    + "\\endpipeline\n"
-)
 
 
 @dataclass(frozen=True)
@@ -41,24 +34,26 @@ class Amount:
 
 @dataclass(frozen=True)
 class Profile:
-    """What pgbench does, without where and how long. `script` is a builtin or PIPELINED."""
+    """What pgbench does, without where and how long. `script` is a builtin or one of SCRIPTS."""
 
     script: str
     protocol: str
     clients: int
     reconnect: bool = False
     log: bool = False
-    #: Only PIPELINED needs to be told; pgbench finds it out for its builtins.
+    #: Only our own scripts need to be told; pgbench finds it out for its builtins.
     scale: int = 1
 
     @property
     def writes(self) -> bool:
-        return self.script == "tpcb-like"
+        own = SCRIPTS.get(self.script)
+        return own.writes if own else self.script == "tpcb-like"
 
     @property
     def statements(self) -> int:
-        """What a report counts in a transaction: a pipeline's statements, else the transaction."""
-        return PIPELINE_DEPTH if self.script == PIPELINED else 1
+        """What a report counts in a run of the script: its statements, a builtin's as one."""
+        own = SCRIPTS.get(self.script)
+        return own.statements if own else 1
 
     def _arguments(self, scripts: Path) -> list[str]:
         threads = min(THREADS, self.clients)
@@ -80,7 +75,7 @@ class Profile:
         scripts: Path,
         log_prefix: Path | None = None,
     ) -> list[str]:
-        """`scripts` is the directory of PIPELINED. `-n`: no vacuum through every side."""
+        """`scripts` is the directory of our own. `-n`: no vacuum through every side."""
         return [
             str(program), "-n", *self._arguments(scripts), *amount.arguments(),
             *(["-l", "--log-prefix", str(log_prefix)] if log_prefix else []),

@@ -181,17 +181,29 @@ class Cluster:
         free = os.statvfs(self.supervisor.directory)
         return free.f_bavail * free.f_frsize > scale * SCALE_BYTES + DISK_RESERVE_BYTES
 
+    def create_database(self, name: str) -> None:
+        with self.client() as client:
+            client.query(f"create database {name}")
+
     def create_pgbench_database(self, scale: int) -> str:
         """A database with pgbench's tables; its name."""
         name = f"scale{scale}"
-        with self.client() as client:
-            client.query(f"create database {name}")
+        self.create_database(name)
         self.supervisor.run(
             [self.bindir / "pgbench", "-i", "-q", "-s", str(scale), "-h", "127.0.0.1",
              "-p", str(self.port), "-U", self.user, name],
             timeout=60.0 + 10.0 * scale,
         )  # fmt: skip
         return name
+
+    def fill_buffers(self, database: str) -> None:
+        """So that no side finds colder tables than the next. PgError without pg_prewarm."""
+        with self.client(database) as client:
+            client.query("create extension if not exists pg_prewarm")
+            client.query(
+                "select sum(pg_prewarm(oid)) from pg_class"
+                " where relname like 'pgbench_%' and relkind in ('r', 'i')"
+            )
 
     def tidy_before_writing(self, database: str) -> None:
         """The same start for every side: no history, no dead rows, no checkpoint due."""

@@ -39,9 +39,10 @@ def run(
     context: Context, loads: Sequence[Load], sides: Sequence[Side], rounds: int, results: Results
 ) -> None:
     """Fills `results`. A side's failure is written down and the others go on."""
+    able = startable(sides, results)
     pairs: list[tuple[Load, Side]] = []
     for load in loads:
-        for side in sides:
+        for side in able:
             why = load.refusal(side)
             if why:
                 results.skipped[load.info.key, side.name] = why
@@ -49,13 +50,26 @@ def run(
                 pairs.append((load, side))
     try:
         _measure(context, pairs, rounds, results)
-        _count_system_calls(context, loads, sides, results)
+        _count_system_calls(context, loads, able, results)
     finally:
         # Only now is every configuration known, also of a run that is interrupted.
         results.sides = [
             SideInfo(side.name, side.kind, side.description, side.version(), side.configuration)
-            for side in sides
+            for side in able
         ]
+
+
+def startable(sides: Sequence[Side], results: Results) -> list[Side]:
+    """Those that can run here; of the others it is told why not."""
+    able = []
+    for side in sides:
+        why = side.unavailable()
+        if why is None:
+            able.append(side)
+        else:
+            results.notes.append(f"{side.name} takes no part: {why}.")
+            say(results.notes[-1])
+    return able
 
 
 def _measure(
@@ -89,6 +103,8 @@ def _count_system_calls(
         results.notes.append("System calls were not counted: there is no strace on this machine.")
         return
     for load in loads:
+        if context.tiny and results.system_calls:
+            return  # that it works is seen by now
         for side in sides:
             try:
                 calls = load.count_system_calls(context, side)

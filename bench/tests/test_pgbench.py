@@ -2,18 +2,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from pondage_bench.pgbench import (
-    PIPELINE_DEPTH,
-    PIPELINED,
-    PIPELINED_SCRIPT,
-    Amount,
-    Profile,
-    parse_log,
-    parse_summary,
-    read_logs,
-)
+from pondage_bench.pgbench import Amount, Profile, parse_log, parse_summary, read_logs
 from pondage_bench.pgwire import Endpoint
 from pondage_bench.processes import BenchError
+from pondage_bench.scripts import PIPELINED, SCRIPTS, SINGLE_ROW_WRITES
 
 KEPT = """\
 transaction type: <builtin: select only>
@@ -104,12 +96,15 @@ class Commands(unittest.TestCase):
         profile = Profile(PIPELINED, "prepared", 56, scale=100)
         self.assertIn("-f /scripts/pipelined.sql -s 100 ", self.command(profile, Amount(10)))
 
-    def test_a_pipeline_counts_its_statements(self) -> None:
-        self.assertEqual(Profile(PIPELINED, "prepared", 1).statements, PIPELINE_DEPTH)
-        self.assertEqual(PIPELINED_SCRIPT.count("SELECT"), PIPELINE_DEPTH)
+    def test_our_own_scripts_count_their_statements(self) -> None:
+        for name, script in SCRIPTS.items():
+            with self.subTest(name):
+                self.assertEqual(Profile(name, "prepared", 1).statements, script.statements)
+                self.assertEqual(script.text.count(";\n"), script.statements)
         self.assertEqual(Profile("tpcb-like", "simple", 1).statements, 1)
 
-    def test_only_tpcb_writes(self) -> None:
+    def test_tpcb_and_updates_write(self) -> None:
         self.assertTrue(Profile("tpcb-like", "simple", 1).writes)
+        self.assertTrue(Profile(SINGLE_ROW_WRITES, "simple", 1).writes)
         self.assertFalse(Profile("select-only", "simple", 1).writes)
         self.assertFalse(Profile(PIPELINED, "prepared", 1).writes)

@@ -68,6 +68,20 @@ class ResultsOfRounds(unittest.TestCase):
         self.assertEqual(table.rows[1], ["pondage", "2,000 (200 - 4,000)", "2.00x", "5.0"])
         self.assertEqual(table.rows[0][-1], "-")
 
+    def test_the_overview_has_a_row_for_each_side_and_a_column_for_each_load(self) -> None:
+        results = results_of_three_sides()
+        self.assertIsNone(tables.overview_table(results))
+        results.loads.append(LoadInfo("one@10", "One client", "pgbench", TPS, (TPS,)))
+        results.samples.append(Sample("one@10", "direct", 1, {"tps": 10.0}))
+        table = tables.overview_table(results)
+        assert table is not None
+        self.assertEqual(
+            table.head, ["side", "select@10: transactions/s", "one@10: transactions/s"]
+        )
+        self.assertEqual(
+            table.rows[:2], [["direct", "1,000", "10"], ["pondage", "2,000 (2.00x)", "-"]]
+        )
+
     def test_the_ratio_table_is_the_same_round_matrix(self) -> None:
         results = results_of_three_sides()
         table = tables.ratio_table(results, results.loads[0])

@@ -12,7 +12,7 @@ from pondage_bench.sides.odyssey import Odyssey
 from pondage_bench.sides.pgbouncer import PgBouncer
 from pondage_bench.sides.pgcat import PgCat
 from pondage_bench.sides.pgdog import PgDog
-from pondage_bench.sides.pondage import Pondage
+from pondage_bench.sides.pondage import Pondage, PondageOnConstant, Variant
 
 UPSTREAM = Upstream("127.0.0.1", 5544, Path("/run/sockets"), "postgres", "scale10")
 
@@ -92,6 +92,18 @@ class Configurations(Files):
         database = read["databases"]["scale10"]
         self.assertEqual((database["host"], database["port"]), ("/run/sockets", 5544))
         self.assertEqual((database["pool_size"], database["mode"]), (20, "transaction"))
+        self.assertNotIn("pool", read)
+
+    def test_a_variant_of_pondage_differs_by_its_options_alone(self) -> None:
+        binary = self.program("pondage", "pondage 0.1.0")
+        plain = tomllib.loads(self.configuration(Pondage("pondage", binary)))
+        options = {"coalesce": '"off"', "coalesce_writes": "true"}
+        variant = Pondage("pondage", binary, variant=Variant("off", options))
+        read = tomllib.loads(self.configuration(variant))
+        self.assertEqual(read.pop("pool"), {"coalesce": "off", "coalesce_writes": True})
+        self.assertEqual(read, plain)
+        self.assertEqual(variant.name, "pondage-off")
+        self.assertIn('coalesce = "off"', variant.description)
 
     def test_pgbouncer_gets_prepared_statements_from_1_21_on(self) -> None:
         old = PgBouncer("old", self.program("old", "PgBouncer 1.18.0"), Transport.TCP)
@@ -127,6 +139,37 @@ class Configurations(Files):
         self.assertEqual(pgdog["databases"][0]["port"], 5544)
         users = tomllib.loads((self.directory / "users.toml").read_text())
         self.assertEqual(users["users"][0]["name"], "postgres")
+
+
+class Unavailable(Files):
+    """Builds that know less than the variants ask for."""
+
+    def build(self, script: str) -> Path:
+        path = self.directory / "build"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return path
+
+    def test_a_variant_whose_option_is_refused_takes_no_part_and_says_which(self) -> None:
+        binary = self.build('echo "error: unknown key coalesce" >&2; exit 78')
+        variant = Pondage("pondage", binary, variant=Variant("off", {"coalesce": '"off"'}))
+        self.assertIn("unknown key coalesce", variant.unavailable() or "")
+
+    def test_it_is_asked_with_the_option_in_its_configuration(self) -> None:
+        binary = self.build("[ $1 = check ] && grep -q '^coalesce = \"off\"$' $3")
+        known = Pondage("pondage", binary, variant=Variant("off", {"coalesce": '"off"'}))
+        self.assertIsNone(known.unavailable())
+
+    def test_pondage_as_it_comes_is_not_asked(self) -> None:
+        self.assertIsNone(Pondage("pondage", self.build("exit 1")).unavailable())
+
+
+class OnConstant(Files):
+    def test_it_is_a_limit_that_stores_nothing(self) -> None:
+        side = PondageOnConstant("pondage", self.program("pondage", "pondage 0.1.0"))
+        self.assertEqual((side.name, side.kind), ("pondage-constant", "constant"))
+        self.assertFalse(side.stores)
+        self.assertIsNone(side.database_pid)
 
 
 class Versions(Files):

@@ -10,7 +10,7 @@ from .svg import Bar, bar_chart
 from .tables import BASE_SIDE, as_ratio, heading, number
 
 # A limit is told in tables only: beside it the sides would be hard to tell apart.
-NOT_PICTURED = ("constant",)
+NOT_PICTURED = ("constant", "limit")
 # Pictured besides a load's primary metric, where a load has it.
 ALSO_PICTURED = ("cpu_gateway_us",)
 

@@ -47,6 +47,9 @@ def render(results: Results, charts: Sequence[Chart]) -> str:
     parts.append(f"<p>{escape(tables.READING)}</p>")
     parts.append(_table(tables.pairs_table("machine", results.machine), text=True))
     parts.append(_table(tables.side_table(results), text=True))
+    overview = tables.overview_table(results)
+    if overview is not None:
+        parts.append("<h2>All loads, with the ratio to direct</h2>" + _table(overview))
     for load in results.loads:
         parts.append(f"<h2>{escape(load.title)}</h2>\n<p><code>{escape(load.command)}</code></p>")
         parts.extend(chart.svg for chart in charts if chart.load == load.key)

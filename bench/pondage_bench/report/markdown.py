@@ -27,6 +27,9 @@ def render(results: Results, charts: Sequence[Chart]) -> str:
     parts.append(tables.READING + "\n")
     parts.append(_table(tables.pairs_table("machine", results.machine), 2))
     parts.append(_table(tables.side_table(results), 3))
+    overview = tables.overview_table(results)
+    if overview is not None:
+        parts.append("## All loads, with the ratio to direct\n\n" + _table(overview))
     for load in results.loads:
         parts.append(f"## {load.title}\n\n`{load.command}`\n")
         parts.append(_table(tables.load_table(results, load)))

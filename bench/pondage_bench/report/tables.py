@@ -69,6 +69,28 @@ def load_table(results: Results, load: LoadInfo) -> Table:
     return Table(head, rows)
 
 
+def overview_table(results: Results) -> Table | None:
+    """Every side under every load, with its ratio to direct; None when there is one load."""
+    if len(results.loads) < 2:
+        return None
+    rows = []
+    for name in results.side_names():
+        cells = [_overview_cell(results, load, name) for load in results.loads]
+        if any(cell != NOTHING for cell in cells):
+            rows.append([name, *cells])
+    columns = [f"{load.key}: {heading(load.primary)}" for load in results.loads]
+    return Table(["side", *columns], rows) if rows else None
+
+
+def _overview_cell(results: Results, load: LoadInfo, name: str) -> str:
+    spread = results.spread(load.key, name, load.primary.key)
+    if spread is None:
+        return NOTHING
+    text = number(spread.median, load.primary.digits)
+    ratio = results.ratio(load.key, name, BASE_SIDE, load.primary.key)
+    return text if ratio is None or name == BASE_SIDE else f"{text} ({as_ratio(ratio)})"
+
+
 def ratio_table(results: Results, load: LoadInfo) -> Table | None:
     """Every side against every other; None when fewer than three took part."""
     takers = _takers(results, load)

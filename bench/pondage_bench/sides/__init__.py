@@ -2,5 +2,18 @@
 
 from .base import Gateway, Side
 from .discover import Peer, all_sides, parse_peers, select
+from .limit import Limit
+from .pondage import Pondage, PondageOnConstant, Variant
 
-__all__ = ["Gateway", "Peer", "Side", "all_sides", "parse_peers", "select"]
+__all__ = [
+    "Gateway",
+    "Limit",
+    "Peer",
+    "Pondage",
+    "PondageOnConstant",
+    "Side",
+    "Variant",
+    "all_sides",
+    "parse_peers",
+    "select",
+]

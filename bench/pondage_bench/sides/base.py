@@ -41,6 +41,8 @@ class Side(ABC):
     kind: str
     #: Whether what is written can be read again.
     stores: bool = True
+    #: Keys of the only loads where it differs from the others, without `@`; empty: of all loads.
+    made_for: frozenset[str] = frozenset()
 
     @property
     @abstractmethod
@@ -72,8 +74,17 @@ class Side(ABC):
     def configuration(self) -> str:
         """The text of its configuration as last started; empty when it has none."""
 
+    @property
+    def database_pid(self) -> int | None:
+        """Root of what stands in PostgreSQL's place; None where it is PostgreSQL."""
+        return None
+
     def refuses_prepared(self) -> str | None:
         """Why prepared statements can't work here with transaction pooling, or None."""
+        return None
+
+    def unavailable(self) -> str | None:
+        """Why it can't be started at all on this machine, or None. Asked once, before all loads."""
         return None
 
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..loads import Load
+from ..pgbench import Amount
 from ..postgres import Cluster
+from ..processes import BenchError
+from ..rounds import say
+from ..scripts import write_scripts
+from ..sides import Peer, Side, all_sides
 
 
 @dataclass(frozen=True)
@@ -17,15 +23,35 @@ class Options:
     scales: tuple[int, ...]
     clients: int
     idle_clients: int
+    statements: int
 
 
 class Workload(ABC):
     name: str
     title: str
+    #: pgbench's scales unless given on the command line; empty where there is none.
+    scales: tuple[int, ...] = ()
 
     def settings(self) -> dict[str, str]:
         """PostgreSQL settings beyond those every workload gets."""
         return {}
+
+    def missing(self) -> str | None:
+        """What this machine lacks to run it at all, or None."""
+        return None
+
+    def sides(self, pondage: Path, peers: Sequence[Peer]) -> list[Side]:
+        """Those that can take part, in the order of the report."""
+        return all_sides(pondage, peers)
+
+    def shown(self, options: Options, amount: Amount) -> dict[str, str]:
+        """Its sizes, for the report."""
+        each = f"{amount.transactions} transactions a client"
+        return {
+            "each run": each if amount.transactions else f"{amount.seconds} s",
+            "clients": str(options.clients),
+            "scales": ", ".join(map(str, options.scales)),
+        }
 
     @abstractmethod
     def prepare(self, cluster: Cluster, options: Options) -> Sequence[str]:
@@ -34,3 +60,16 @@ class Workload(ABC):
     @abstractmethod
     def loads(self, options: Options) -> Sequence[Load]:
         """In the order of the report."""
+
+
+def fill_pgbench(cluster: Cluster, scales: Sequence[int]) -> None:
+    """A database per scale, and the scripts pgbench runs besides its own."""
+    write_scripts(cluster.supervisor)
+    for scale in scales:
+        if not cluster.room_for_scale(scale):
+            raise BenchError(
+                f"no room for scale {scale} in {cluster.directory};"
+                " give smaller --scales, or another --work-dir"
+            )
+        say(f"filling scale {scale}")
+        cluster.create_pgbench_database(scale)

@@ -9,29 +9,22 @@ from collections.abc import Sequence
 
 from ..idle import IdleLoad
 from ..loads import Load, PgbenchLoad
-from ..pgbench import PIPELINE_DEPTH, PIPELINED, PIPELINED_SCRIPT, Profile
+from ..pgbench import Amount, Profile
 from ..postgres import Cluster
-from ..processes import BenchError
-from ..rounds import say
-from .base import Options, Workload
+from ..scripts import PIPELINE_DEPTH, PIPELINED
+from .base import Options, Workload, fill_pgbench
 
 
 class Connect(Workload):
     name = "connect"
     title = "Connecting, pooling and idling"
+    scales = (10, 100)
+
+    def shown(self, options: Options, amount: Amount) -> dict[str, str]:
+        return {**super().shown(options, amount), "idle clients": str(options.idle_clients)}
 
     def prepare(self, cluster: Cluster, options: Options) -> Sequence[str]:
-        cluster.supervisor.write(
-            cluster.supervisor.directory / f"{PIPELINED}.sql", PIPELINED_SCRIPT
-        )
-        for scale in options.scales:
-            if not cluster.room_for_scale(scale):
-                raise BenchError(
-                    f"no room for scale {scale} in {cluster.directory};"
-                    " give smaller --scales, or another --work-dir"
-                )
-            say(f"filling scale {scale}")
-            cluster.create_pgbench_database(scale)
+        fill_pgbench(cluster, options.scales)
         return []
 
     def loads(self, options: Options) -> Sequence[Load]:

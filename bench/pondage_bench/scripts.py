@@ -1,0 +1,59 @@
+"""What pgbench runs besides its builtins.
+
+Source: PostgreSQL documentation, "pgbench", custom scripts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .processes import Supervisor
+
+# Statements sent at once by the scripts that pipeline.
+PIPELINE_DEPTH = 20
+DEEP_PIPELINE_DEPTH = 50
+PIPELINED, DEEPLY_PIPELINED, SINGLE_ROW_WRITES = "pipelined", "deeply-pipelined", "writes"
+
+_RANDOM_AID = "\\set aid random(1, 100000 * :scale)\n"
+# As pgbench's own `-S`.
+_SELECT = "SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
+
+
+@dataclass(frozen=True)
+class Script:
+    """`statements` of one run of it are what a report counts."""
+
+    text: str
+    statements: int
+    writes: bool = False
+
+
+SCRIPTS = {
+    PIPELINED: Script(
+        _RANDOM_AID + "\\startpipeline\n" + _SELECT * PIPELINE_DEPTH + "\\endpipeline\n",
+        PIPELINE_DEPTH,
+    ),
+    # Another row each time, as separate clients would ask.
+    DEEPLY_PIPELINED: Script(
+        "\\startpipeline\n" + (_RANDOM_AID + _SELECT) * DEEP_PIPELINE_DEPTH + "\\endpipeline\n",
+        DEEP_PIPELINE_DEPTH,
+    ),
+    # Two transactions, as none begins one. The second statement is TPC-B's.
+    SINGLE_ROW_WRITES: Script(
+        "\\set aid random(1, 100000 * :scale)\n"
+        "\\set bid random(1, 1 * :scale)\n"
+        "\\set tid random(1, 10 * :scale)\n"
+        "\\set delta random(-5000, 5000)\n"
+        "UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;\n"
+        "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime)"
+        " VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n",
+        2,
+        writes=True,
+    ),
+}
+
+
+def write_scripts(supervisor: Supervisor) -> None:
+    """Puts them where `Profile.command` finds them: the supervisor's directory."""
+    for name, script in SCRIPTS.items():
+        supervisor.write(supervisor.directory / f"{name}.sql", script.text)

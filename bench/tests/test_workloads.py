@@ -1,0 +1,84 @@
+import tempfile
+import unittest
+from pathlib import Path
+
+from pondage_bench.cli import TINY
+from pondage_bench.loads import PgbenchLoad
+from pondage_bench.results import Results
+from pondage_bench.rounds import startable
+from pondage_bench.sides import Limit, Pondage
+from pondage_bench.sides.base import Direct
+from pondage_bench.sides.constant import Constant
+from pondage_bench.workloads import WORKLOADS, Options
+from pondage_bench.workloads.coalesce import VARIANTS, Coalesce
+
+OPTIONS = Options(scales=(100,), clients=56, idle_clients=1, statements=1000)
+
+
+def load_named(key: str) -> PgbenchLoad:
+    (load,) = (load for load in Coalesce().loads(OPTIONS) if load.info.key == key)
+    assert isinstance(load, PgbenchLoad)
+    return load
+
+
+class All(unittest.TestCase):
+    def test_keys_of_loads_are_unique_in_every_size(self) -> None:
+        for name, workload in WORKLOADS.items():
+            for options in (OPTIONS, TINY):
+                keys = [load.info.key for load in workload.loads(options)]
+                with self.subTest(name):
+                    self.assertEqual(len(keys), len(set(keys)))
+
+    def test_without_pondage_every_workload_still_has_direct(self) -> None:
+        for name, workload in WORKLOADS.items():
+            names = [side.name for side in workload.sides(Path("/does/not/exist"), [])]
+            with self.subTest(name):
+                self.assertEqual(names[0], "direct")
+                self.assertFalse([name for name in names if name.startswith("pondage")])
+
+
+class Coalescing(unittest.TestCase):
+    def test_variants_stand_beside_pondage_and_limits_at_the_end(self) -> None:
+        with tempfile.NamedTemporaryFile() as binary:
+            sides = Coalesce().sides(Path(binary.name), [])
+        names = [side.name for side in sides]
+        self.assertEqual(
+            names[:5],
+            ["direct", "pondage", "pondage-off", "pondage-pipeline", "pondage-trains"],
+        )
+        self.assertEqual(names[-3:], ["constant", "pondage-constant", "limit"])
+        self.assertNotIn("pondage-tcp", names)
+
+    def test_a_limit_is_what_postgresql_does_for_few_connections(self) -> None:
+        command = load_named("select-simple@100").info.command
+        self.assertIn("-S -M simple -c 56", command)
+        self.assertIn("limit: pgbench -n -f deeply-pipelined.sql -s 100 -M prepared -c 2", command)
+        self.assertIsNone(load_named("tpcb@100").refusal(Limit()))
+        self.assertIn("faster", load_named("one-simple@100").refusal(Limit()) or "")
+
+    def test_a_load_that_a_limit_pipelines_counts_statements(self) -> None:
+        self.assertEqual(load_named("select-prepared@100").info.primary.label, "statements/s")
+        self.assertEqual(load_named("tpcb@100").info.primary.label, "transactions/s")
+
+    def test_trains_are_for_writes_only_and_constants_for_reads_only(self) -> None:
+        (trains,) = (
+            Pondage("pondage", Path("/x"), variant=v) for v in VARIANTS if v.suffix == "trains"
+        )
+        self.assertIn("under writes", load_named("tpcb@100").refusal(trains) or "")
+        self.assertIsNone(load_named("writes@100").refusal(trains))
+        self.assertIn("stores nothing", load_named("writes@100").refusal(Constant()) or "")
+
+
+class Old(Direct):
+    name = "old"
+
+    def unavailable(self) -> str | None:
+        return "it is too old"
+
+
+class Starting(unittest.TestCase):
+    def test_a_side_that_can_not_start_is_left_out_with_a_note(self) -> None:
+        results = Results("w", "t", {}, {}, {}, [])
+        direct = Direct()
+        self.assertEqual(startable([direct, Old()], results), [direct])
+        self.assertEqual(results.notes, ["old takes no part: it is too old."])
