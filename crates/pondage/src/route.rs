@@ -19,7 +19,7 @@ pub enum Share {
     Batch,
 }
 
-/// What parser and catalogues say of a shape; see `control/classify.rs`.
+/// What parser and catalogues say of a shape; see `control/judge.rs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub share: Share,

@@ -38,7 +38,13 @@ impl Group {
 
 impl Company {
     /// The group of clients with these settings; none: they travel alone.
-    pub fn group(&mut self, settings: &Arc<Settings>, writes: bool) -> Option<usize> {
+    /// `defaults` is what a server of the pool reports when it has logged in.
+    pub fn group(
+        &mut self,
+        settings: &Arc<Settings>,
+        defaults: &Settings,
+        writes: bool,
+    ) -> Option<usize> {
         let known = self.find(settings, writes);
         let at = match known {
             Some(at) => at,
@@ -52,7 +58,7 @@ impl Company {
                 self.groups.push(Group {
                     settings: settings.clone(),
                     writes,
-                    sound: is_sound(settings, writes),
+                    sound: is_sound(settings, defaults, writes),
                     waiting: VecDeque::new(),
                     carriers: Vec::new(),
                     queued: None,
@@ -88,22 +94,23 @@ impl Company {
     }
 }
 
-/// Encodings whose characters may have ASCII bytes in their second half can't be scanned; and
-/// sessions that have chosen an isolation, a way to commit or a time to wait for locks keep it.
-fn is_sound(settings: &Settings, writes: bool) -> bool {
-    let encoding = settings.get("client_encoding").unwrap_or_default();
-    let scannable = !["BIG5", "GBK", "UHC", "GB18030", "SJIS", "SHIFT_JIS_2004", "JOHAB"]
-        .iter()
-        .any(|unsafe_one| encoding.eq_ignore_ascii_case(unsafe_one));
-    let chosen = settings.iter().any(|(name, value)| match &*name.to_ascii_lowercase() {
+/// Encodings whose characters may have ASCII bytes in their second half can't be scanned. What was
+/// judged holds for the names and strings of a session as the pool's begin. And sessions that have
+/// chosen an isolation, a way to commit or a time to wait for locks keep it.
+fn is_sound(settings: &Settings, defaults: &Settings, writes: bool) -> bool {
+    settings.iter().all(|(name, value)| match &*name.to_ascii_lowercase() {
+        "client_encoding" => !UNSCANNABLE.iter().any(|one| value.eq_ignore_ascii_case(one)),
+        "search_path" | "role" | "session_authorization" => defaults.get(name) == Some(value),
+        "standard_conforming_strings" => value == "on",
         // PostgreSQL reports this one at log-in.
-        "default_transaction_read_only" => writes && value != "off",
-        "default_transaction_isolation" | "default_transaction_deferrable" => true,
-        "synchronous_commit" | "lock_timeout" => writes,
-        _ => false,
-    });
-    scannable && !chosen
+        "default_transaction_read_only" => !writes || value == "off",
+        "default_transaction_isolation" | "default_transaction_deferrable" => false,
+        "synchronous_commit" | "lock_timeout" => !writes,
+        _ => true,
+    })
 }
+
+const UNSCANNABLE: [&str; 7] = ["BIG5", "GBK", "UHC", "GB18030", "SJIS", "SHIFT_JIS_2004", "JOHAB"];
 
 #[cfg(test)]
 mod tests {
@@ -117,16 +124,23 @@ mod tests {
     fn equal_settings_are_one_group_and_writes_another() {
         let (a, b) = (of(&[("TimeZone", "UTC")]), of(&[("TimeZone", "Asia/Tokyo")]));
         let mut company = Company::default();
-        assert_eq!(company.group(&a, false), Some(0));
-        assert_eq!(company.group(&b, false), Some(1));
-        assert_eq!(company.group(&a, true), Some(2));
-        assert_eq!(company.group(&a, false), Some(0));
+        let mut group = |settings, writes| company.group(settings, &Settings::default(), writes);
+        assert_eq!(group(&a, false), Some(0));
+        assert_eq!(group(&b, false), Some(1));
+        assert_eq!(group(&a, true), Some(2));
+        assert_eq!(group(&a, false), Some(0));
     }
 
     #[test]
     fn settings_that_change_what_sharing_does_have_no_group() {
         let mut company = Company::default();
+        let defaults = of(&[("search_path", "app, public")]);
         for (name, value, reads, writes) in [
+            ("search_path", "app, public", true, true),
+            ("search_path", "other", false, false),
+            ("role", "other", false, false),
+            ("standard_conforming_strings", "on", true, true),
+            ("standard_conforming_strings", "off", false, false),
             ("client_encoding", "SJIS", false, false),
             ("client_encoding", "UTF8", true, true),
             ("default_transaction_isolation", "serializable", false, false),
@@ -136,8 +150,8 @@ mod tests {
             ("lock_timeout", "1s", true, false),
         ] {
             let settings = of(&[(name, value)]);
-            assert_eq!(company.group(&settings, false).is_some(), reads, "{name}");
-            assert_eq!(company.group(&settings, true).is_some(), writes, "{name}");
+            assert_eq!(company.group(&settings, &defaults, false).is_some(), reads, "{name}");
+            assert_eq!(company.group(&settings, &defaults, true).is_some(), writes, "{name}");
         }
     }
 
@@ -146,7 +160,7 @@ mod tests {
         let mut company = Company::default();
         for n in 0..GROUPS_MAX * 2 {
             let settings = of(&[("application_name", &n.to_string())]);
-            let at = company.group(&settings, false).expect("there is room");
+            let at = company.group(&settings, &Settings::default(), false).expect("there is room");
             if n % 4 == 0 {
                 company.groups[at].waiting.push_back(7);
             }

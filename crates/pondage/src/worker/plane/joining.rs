@@ -9,7 +9,7 @@ use wire::pg::frame::{Header, HEADER_BYTES};
 use wire::pg::frontend::tag;
 
 use super::requests::Taken;
-use super::{Effect, Plane, WHOLE_BYTES_MAX};
+use super::{Effect, Plane, PoolState, WHOLE_BYTES_MAX};
 use crate::config::{Coalesce, PoolMode};
 use crate::control::messages::ToControl;
 use crate::route::{route, Way, Why};
@@ -159,8 +159,10 @@ impl Plane {
             self.judge(at, id, text);
         }
         if way != Way::Alone {
-            let company = &mut self.pools[at as usize].company;
-            if company.group(&settings, way == Way::Train).is_none() {
+            let PoolState { company, welcome, .. } = &mut self.pools[at as usize];
+            let writes = way == Way::Train;
+            let group = welcome.as_ref().and_then(|all| company.group(&settings, all, writes));
+            if group.is_none() {
                 (way, why) = (Way::Alone, Why::Settings);
             }
         }

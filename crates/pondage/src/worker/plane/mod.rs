@@ -276,6 +276,7 @@ pub struct Plane {
     events: Vec<(Owner, Happened)>,
     buffers: Vec<Vec<u8>>,
     scan: Scan,
+    #[allow(clippy::vec_box)] // The boxes are what is kept: clients hold one each.
     spare_units: Vec<Box<Unit>>,
     /// Pools whose company is in use.
     shared: Vec<u32>,

@@ -682,7 +682,7 @@ impl Plane {
         let Some(&at) = self.pool_by_name.get(name) else { return };
         let Some(shape) = self.pools[at as usize].shapes.get_mut(id) else { return };
         if let Err(error) = &verdict {
-            tracing::info!(event = "judge_failed", db = %name.database, user = %name.user,
+            tracing::debug!(event = "judge_failed", db = %name.database, user = %name.user,
                 "statements can't be judged: {error}");
         }
         shape.judged(verdict.ok());
