@@ -103,12 +103,14 @@ impl Cluster {
         Database { name }
     }
 
-    /// How many server processes serve clients in `database` now.
+    /// How many server processes serve clients in `database` now; the gateway's own connection to
+    /// the catalogues is none of the pool's.
     #[track_caller]
     pub fn backends(&self, database: &Database) -> usize {
         let count = format!(
             "select count(*) from pg_stat_activity \
-             where datname = '{}' and backend_type = 'client backend'",
+             where datname = '{}' and backend_type = 'client backend' \
+             and application_name <> 'pondage'",
             database.name
         );
         self.superuser("postgres").one(&count).parse().expect("a count")
