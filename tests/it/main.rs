@@ -4,6 +4,7 @@
 //! speaks the protocol; every other module is one subject.
 
 mod cluster;
+mod coalescing;
 mod docs;
 mod drivers;
 mod kit;

@@ -11,8 +11,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
+use rustix::process::{kill_process, Pid, Signal};
+
 use super::certificates::{self, Certificates};
 use super::place::{free_port, postgres_program, Directory};
+use super::wait;
 use super::wireclient::{Address, WireClient};
 
 pub const SUPERUSER: &str = "postgres";
@@ -128,6 +131,33 @@ impl Cluster {
     #[track_caller]
     pub fn stop(&self, mode: &str) {
         self.run("pg_ctl", &["stop", "-w", "-t", "60", "-s", "-m", mode, "-D", &self.data()]);
+    }
+
+    /// Kills the server and all its processes where they are; [`Cluster::launch`] recovers.
+    #[track_caller]
+    pub fn crash(&self) {
+        let lock = self.directory.join("data/postmaster.pid");
+        let text = fs::read_to_string(&lock).expect("postmaster.pid");
+        let postmaster = text.lines().next().expect("a process id").to_owned();
+        let children = format!("/proc/{postmaster}/task/{postmaster}/children");
+        let children = fs::read_to_string(children).unwrap_or_default();
+        // The postmaster first, so that it does not look after the others.
+        let all = std::iter::once(postmaster.as_str()).chain(children.split_whitespace());
+        for pid in all.clone() {
+            let pid = Pid::from_raw(pid.parse().expect("a process id")).expect("not zero");
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        let ended = |pid: &str| {
+            // A zombie is one whose parent has not asked yet.
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+            stat.map_or(true, |stat| stat.contains(") Z "))
+        };
+        wait::until("the end of the server's processes", || all.clone().all(ended));
+        // It counts zombies among the living.
+        let socket_lock = self.directory.join(format!(".s.PGSQL.{}.lock", self.port));
+        for path in [&lock, &socket_lock] {
+            fs::remove_file(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        }
     }
 
     fn data(&self) -> String {

@@ -9,6 +9,6 @@ mod lifecycle;
 mod parameters;
 mod replies;
 mod secrets;
-mod servers;
+pub mod servers;
 mod statements;
 mod transport;

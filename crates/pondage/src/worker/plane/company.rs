@@ -83,6 +83,12 @@ impl Company {
         self.groups.iter().flat_map(|group| group.carriers.iter().copied())
     }
 
+    /// How many wait for a server of the pool behind the one of them who stands in its queue.
+    pub fn waiting_for_server(&self) -> usize {
+        let queued = self.groups.iter().filter(|group| group.queued.is_some());
+        queued.map(|group| group.waiting.len().saturating_sub(1)).sum()
+    }
+
     pub fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
         self.groups.iter().flat_map(|group| group.waiting.iter().copied())
     }

@@ -14,6 +14,7 @@ use crate::config::{Coalesce, PoolMode};
 use crate::control::messages::ToControl;
 use crate::route::{route, Way, Why};
 use crate::session::client::{Hold, NONE};
+use crate::session::explain;
 use crate::session::unit::{extended, Extended, Form, Unit};
 
 /// Units kept for the next statements.
@@ -43,6 +44,9 @@ impl Plane {
             return None;
         }
         let text = bytes[HEADER_BYTES..header.total].strip_suffix(b"\0")?;
+        if explain::is_request(text) {
+            return None;
+        }
         let shape = self.shape_of(slot, text)?;
         if header.total < bytes.len() {
             return self.alone(slot, shape, Why::Pipelined);

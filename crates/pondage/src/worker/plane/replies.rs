@@ -7,8 +7,8 @@ use wire::pg::{backend as reply, sqlstate};
 
 use super::trips::LONG_ANSWER_BYTES;
 use super::{Place, Plane, BUFFER_BYTES};
-use crate::config::PoolMode;
-use crate::route::Way;
+use crate::config::{Coalesce, PoolMode};
+use crate::route::{Way, Why};
 use crate::session::client::{Client, Hold, NONE};
 use crate::session::explain::Last;
 use crate::worker::slots::Slots;
@@ -201,6 +201,8 @@ impl Plane {
             }
         } else if client.asking != NONE {
             self.answered_alone(slot);
+        } else {
+            self.answered_unseen(slot, status);
         }
         let client = &mut self.clients[slot];
         let totals = &mut self.pools[client.pool as usize].totals;
@@ -247,6 +249,30 @@ impl Plane {
         shape.calls += 1;
         shape.time.record(took.as_micros() as u64);
         shape.history.ran_alone(self.now.since(conn.server.since.max(client.asked)), long);
+    }
+
+    /// A statement is answered whose shape nobody has looked at.
+    fn answered_unseen(&mut self, slot: u32, status: TxStatus) {
+        let client = &mut self.clients[slot];
+        let pool = &mut self.pools[client.pool as usize];
+        let off = pool.config.coalesce == Coalesce::Off || pool.config.mode == PoolMode::Session;
+        let why = match status {
+            _ if off => Why::Off,
+            TxStatus::Idle => Why::Unreadable,
+            _ => Why::Transaction,
+        };
+        if off {
+            pool.totals.coalesced.why[why as usize] += 1;
+        }
+        let took_us = self.now.since(client.asked).as_micros();
+        client.last = Some(Last {
+            shape: None,
+            way: Way::Alone,
+            why,
+            company: 0,
+            prepared: false,
+            took_us: u32::try_from(took_us).unwrap_or(u32::MAX),
+        });
     }
 
     /// Statement mode: a transaction was left open, by a BEGIN that the first look did not find.

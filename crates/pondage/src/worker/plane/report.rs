@@ -70,7 +70,8 @@ impl Plane {
                 .failing(at as u32)
                 .map(|failing| (failing.since, failing.tries, failing.error.message.clone())),
         };
-        row.cl_waiting = (pool.pool.waiting() + pool.greeting.len()) as u32;
+        let gathered = pool.company.waiting_for_server();
+        row.cl_waiting = (pool.pool.waiting() + gathered + pool.greeting.len()) as u32;
         row.cl_active = pool.clients.saturating_sub(row.cl_waiting);
         for server in &pool.servers {
             let Some(conn) = self.servers.get(*server) else { continue };
@@ -131,7 +132,8 @@ impl Plane {
             Phase::Console(who) => (who.user.clone(), who.database.clone()),
             Phase::LoggingIn(_) | Phase::Leaving => return None,
         };
-        let waits = client.hold == Hold::Waiting;
+        let unsent = client.unit.as_ref().is_some_and(|unit| unit.server == NONE);
+        let waits = client.hold == Hold::Waiting || unsent;
         let server = self.servers.get(client.server);
         let pid = match client.ends {
             Ends::Unix { peer_pid, .. } => peer_pid.and_then(|pid| u32::try_from(pid).ok()),
