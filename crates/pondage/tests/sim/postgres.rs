@@ -250,6 +250,9 @@ impl Postgres {
         if self.cancel_next && !late && !matches!(message.tag, tag::SYNC | tag::FLUSH) {
             self.cancel_next = false;
             let simple = matches!(message.tag, tag::QUERY | tag::FUNCTION_CALL);
+            if message.tag == tag::QUERY {
+                self.statements.remove(&b""[..]);
+            }
             self.error("57014", "canceling statement due to user request", simple);
             return Step::Did;
         }
