@@ -275,7 +275,7 @@ impl Plane {
                 self.next_stamp += 1;
                 let stamp = self.next_stamp;
                 self.servers[server].server.set_unnamed(OnServer::Of(stamp));
-                self.send(server, request(Kind::Parse), |out| {
+                self.send(server, request(Kind::Parse).telling(true), |out| {
                     frontend::put_parse(out, b"", parse.query, parse.types);
                 });
             }
@@ -287,7 +287,10 @@ impl Plane {
                         let request = Request::with_fate(owner, Kind::Parse, made);
                         self.send(server, request, |_| {});
                     }
-                    need => self.send_parse(server, statement, need, request(Kind::Parse)),
+                    need => {
+                        let request = request(Kind::Parse).telling(true);
+                        self.send_parse(server, statement, need, request);
+                    }
                 }
             }
             (None, Some(statement)) => self.prepare_on(server, statement, owner, guest),
@@ -372,6 +375,9 @@ impl Plane {
             return;
         }
         let Some(parse) = extended(&unit.bytes).and_then(|asked| asked.parse) else { return };
+        if unit.unparsed {
+            return self.clients[slot].names().forget_unnamed();
+        }
         let text = match &unit.statement {
             Some(statement) => statement.clone(),
             None => backend::statement::Statement::unregistered(parse.query, parse.types),
