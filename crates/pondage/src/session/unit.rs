@@ -41,6 +41,8 @@ pub struct Unit {
     pub company: u16,
     /// It was answered by an error.
     pub failed: bool,
+    /// Its Parse was.
+    pub unparsed: bool,
     /// Answered, and held back until what it has done is safe.
     pub done: bool,
 }
@@ -58,6 +60,7 @@ impl Default for Unit {
             tries: 0,
             company: 0,
             failed: false,
+            unparsed: false,
             done: false,
         }
     }

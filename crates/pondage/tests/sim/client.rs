@@ -12,6 +12,7 @@ use wire::pg::backend::{self as reply, tag as say, Auth, TxStatus};
 use wire::pg::frontend::{self, Target};
 use wire::pg::startup;
 
+use crate::ledger::{Deed, News};
 use crate::postgres::{take_messages, Message, Postgres, Step};
 
 pub const PASSWORD: &str = "pencil";
@@ -27,6 +28,11 @@ pub struct Habits {
     pub sets: bool,
     pub drops: bool,
     pub sleeps: bool,
+    /// Mostly one statement after the other, of few shapes.
+    pub lone: bool,
+    pub writes: bool,
+    /// Definitions are changed.
+    pub alters: bool,
     pub vanishes: bool,
     /// Bytes of a big row; 0: none.
     pub big: usize,
@@ -80,6 +86,11 @@ pub struct Client {
     /// Somebody has asked to cancel what it does.
     pub cancelled: bool,
     pub sleeping: bool,
+    /// Rows that it is to hear of.
+    writes: VecDeque<String>,
+    commits: Vec<String>,
+    /// What it has just heard of them.
+    pub news: Vec<News>,
     /// The last messages both ways, for a failure's report.
     pub history: VecDeque<String>,
 }
@@ -125,7 +136,7 @@ impl Client {
             parameters: Vec::new(),
             key: None,
             keys: None,
-            operations: random.random_range(1..12),
+            operations: random.random_range(if habits.lone { 10..60 } else { 1..12 }),
             stays: false,
             serial: 0,
             copy: None,
@@ -136,6 +147,9 @@ impl Client {
             closed: false,
             cancelled: false,
             sleeping: false,
+            writes: VecDeque::new(),
+            commits: Vec::new(),
+            news: Vec::new(),
             history: VecDeque::new(),
         }
     }
@@ -371,6 +385,7 @@ impl Client {
         if !alike {
             return Err(format!("{} came instead of {}", show(&message), show(&right)));
         }
+        self.hear_of_rows(&message);
         if message.tag == say::COPY_IN {
             if let Some(plan) = self.copy.take() {
                 self.send(plan.data);
@@ -382,6 +397,35 @@ impl Client {
             }
         }
         Ok(())
+    }
+
+    fn hear_of_rows(&mut self, message: &Message) {
+        for deed in self.direct.deeds.drain(..) {
+            match deed {
+                Deed::Wrote(name) => self.writes.push_back(name),
+                Deed::Committed(name) => self.commits.push(name),
+                Deed::Flushed => {}
+            }
+        }
+        match message.tag {
+            say::COMMAND_COMPLETE if message.body() == b"INSERT 0 1\0" => {
+                self.news.extend(self.writes.pop_front().map(News::Wrote));
+            }
+            say::READY_FOR_QUERY => {
+                self.news.extend(self.commits.drain(..).map(News::Committed));
+            }
+            _ => {}
+        }
+    }
+
+    /// A mark that PostgreSQL may not like.
+    fn next_value(&mut self, random: &mut StdRng) -> String {
+        let mark = self.next_mark();
+        if random.random_bool(0.03) {
+            format!("invalid-{mark}")
+        } else {
+            mark
+        }
     }
 
     fn next_mark(&mut self) -> String {
@@ -413,6 +457,8 @@ impl Client {
             } else {
                 0.0
             }
+        } else if habits.lone {
+            0.6
         } else {
             0.3
         };
@@ -468,6 +514,9 @@ impl Client {
     }
 
     fn operate(&mut self, random: &mut StdRng, habits: &Habits) {
+        if habits.lone && random.random_bool(0.8) {
+            return self.one(random, habits);
+        }
         match random.random_range(0..100) {
             0..35 => self.simple(random, habits),
             35..80 => self.batches(random, habits),
@@ -484,19 +533,20 @@ impl Client {
     }
 
     fn statement(&mut self, random: &mut StdRng, habits: &Habits) -> String {
-        let mark = self.next_mark();
+        let mark = self.next_value(random);
         match random.random_range(0..100) {
-            0..40 => format!("echo {mark}"),
-            40..50 => format!("rows {} {mark}", random.random_range(0..5)),
+            0..3 if habits.writes => format!("write {} '{mark}'", lock(random, habits)),
+            3..40 => format!("echo '{mark}'"),
+            40..50 => format!("rows {} '{mark}'", random.random_range(0..5)),
             50..55 if habits.big > 0 => {
-                format!("big {} {mark}", random.random_range(0..habits.big))
+                format!("big {} '{mark}'", random.random_range(0..habits.big))
             }
             55..62 if habits.blocks => "begin".to_owned(),
             62..67 if habits.blocks => "commit".to_owned(),
             67..70 if habits.blocks => "rollback".to_owned(),
-            70..76 => format!("fail {mark}"),
-            76..79 => format!("later {mark}"),
-            79..82 => format!("notice {mark}"),
+            70..76 => format!("fail '{mark}'"),
+            76..79 => format!("later '{mark}'"),
+            79..82 => format!("notice '{mark}'"),
             82..87 if habits.sets => {
                 let names = [
                     ("application_name", ["three", "four"]),
@@ -508,10 +558,55 @@ impl Client {
             }
             87..91 if habits.sets => "show timezone".to_owned(),
             91..93 if habits.sets => "show application_name".to_owned(),
-            93..96 if habits.sleeps => format!("sleep {} {mark}", random.random_range(0..200_000)),
-            96..98 if habits.copies => format!("copyout {} {mark}", random.random_range(0..4)),
-            _ => format!("echo {mark}"),
+            93..96 if habits.sleeps => {
+                format!("sleep {} '{mark}'", random.random_range(0..200_000))
+            }
+            96..98 if habits.copies => format!("copyout {} '{mark}'", random.random_range(0..4)),
+            _ => format!("echo '{mark}'"),
         }
+    }
+
+    /// One statement of a shape that comes often, in one of its forms.
+    fn one(&mut self, random: &mut StdRng, habits: &Habits) {
+        let value = self.next_value(random);
+        let extended = random.random_bool(0.4);
+        let mark = if extended && random.random_bool(0.7) || random.random_bool(0.01) {
+            "$1".to_owned()
+        } else {
+            format!("'{value}'")
+        };
+        let text = match random.random_range(0..100) {
+            0..45 => format!("echo {mark}"),
+            45..55 => format!("rows {} {mark}", random.random_range(0..5)),
+            55..60 => "show timezone".to_owned(),
+            60..62 if habits.big > 0 => {
+                format!("big {} {mark}", random.random_range(0..habits.big))
+            }
+            62..66 if habits.sleeps => format!("sleep {} {mark}", random.random_range(0..100_000)),
+            66..70 => format!("fail {mark}"),
+            70..74 => format!("notice {mark}"),
+            74..75 if habits.alters => format!("alter {mark}"),
+            75..77 if habits.writes => format!("later {mark}"),
+            77..98 if habits.writes => format!("write {} {mark}", lock(random, habits)),
+            _ => format!("echo {mark}"),
+        };
+        let mut out = Vec::new();
+        if !extended {
+            frontend::put_query(&mut out, text);
+            return self.send(out);
+        }
+        let names: [&[u8]; 6] = [b"", b"", b"", b"", b"s1", b"s2"];
+        let name = names[random.random_range(0..6)];
+        if name.is_empty() && random.random_bool(0.9) || random.random_bool(0.2) {
+            frontend::put_parse(&mut out, name, text.as_bytes(), &[]);
+        }
+        frontend::put_bind(&mut out, b"", name, &[Some(value.as_bytes())]);
+        if random.random_bool(0.5) {
+            frontend::put_describe(&mut out, Target::Portal, b"");
+        }
+        frontend::put_execute(&mut out, b"", 0);
+        frontend::put_sync(&mut out);
+        self.send(out);
     }
 
     fn simple(&mut self, random: &mut StdRng, habits: &Habits) {
@@ -598,12 +693,12 @@ impl Client {
         let mark = self.next_mark();
         let (mut out, mut data) = (Vec::new(), Vec::new());
         let simple = random.random_bool(0.5);
-        let mut text = format!("copyin {mark}");
+        let mut text = format!("copyin '{mark}'");
         // libpq sends a Sync at once; PostgreSQL takes no notice of it while it copies.
         let needs_sync = !simple && random.random_bool(0.5);
         // With such a Sync a client can't know how many ReadyForQuery it will get.
         if (simple || needs_sync) && random.random_bool(0.15) {
-            text = format!("copyearly {mark}");
+            text = format!("copyearly '{mark}'");
         }
         if simple {
             frontend::put_query(&mut out, &text);
@@ -652,6 +747,15 @@ impl Client {
         }
         self.copy = Some(CopyPlan { data, after_error });
         self.send(out);
+    }
+}
+
+/// So long a write waits for a lock.
+fn lock(random: &mut StdRng, habits: &Habits) -> u32 {
+    if habits.sleeps && random.random_bool(0.1) {
+        random.random_range(0..100_000)
+    } else {
+        0
     }
 }
 

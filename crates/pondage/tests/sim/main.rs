@@ -5,24 +5,31 @@
 //! `PONDAGE_SIM_SEED=17` runs one seed, `PONDAGE_SIM_ROUNDS=5000` so many.
 
 mod client;
+mod judge;
+mod ledger;
 mod plan;
 mod postgres;
 mod regressions;
 mod statements;
+mod tally;
 mod turn;
 mod world;
 
 use plan::Plan;
+use tally::Tally;
 use world::World;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-fn run(seed: u64) -> Result<(), String> {
+fn run(seed: u64) -> Result<Tally, String> {
     let plan = Plan::of(seed);
     let shown = format!("{plan:?}");
-    let outcome = std::panic::catch_unwind(|| World::new(seed, plan).run());
+    let outcome = std::panic::catch_unwind(|| {
+        let mut world = World::new(seed, plan);
+        world.run().map(|()| world.tally)
+    });
     let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         Err(text.unwrap_or_else(|| "a panic".to_owned()))
@@ -38,13 +45,15 @@ fn every_client_hears_what_a_direct_connection_would_have_said() {
         }
         return;
     }
-    let mut failures = Vec::new();
-    for seed in 0..number("PONDAGE_SIM_ROUNDS").unwrap_or(250) {
-        if let Err(error) = run(seed) {
-            failures.push(error);
-            if failures.len() > 40 {
-                break;
-            }
+    let (mut failures, mut tally) = (Vec::new(), Tally::default());
+    let rounds = number("PONDAGE_SIM_ROUNDS").unwrap_or(250);
+    for seed in 0..rounds {
+        match run(seed) {
+            Ok(one) => tally += one,
+            Err(error) => failures.push(error),
+        }
+        if failures.len() > 40 {
+            break;
         }
     }
     for failure in &failures {
@@ -52,4 +61,5 @@ fn every_client_hears_what_a_direct_connection_would_have_said() {
         eprintln!("{}\n", head.join("\n"));
     }
     assert!(failures.is_empty(), "{} seeds failed; the first:\n{}", failures.len(), failures[0]);
+    tally.check(rounds);
 }

@@ -18,6 +18,8 @@ pub struct Plan {
     pub scram: bool,
     pub bytewise: bool,
     pub slow: bool,
+    /// So often a server does nothing though it could.
+    pub sluggish: f64,
     pub check_delay_ms: u32,
     pub commands: bool,
     /// More lines of the section `[pool]`.
@@ -28,8 +30,9 @@ pub struct Plan {
 impl Plan {
     pub fn of(seed: u64) -> Plan {
         let random = &mut StdRng::seed_from_u64(seed);
-        let mode =
-            ["transaction", "transaction", "session", "statement"][random.random_range(0..4)];
+        let lone = random.random_bool(0.7);
+        let modes = ["transaction", "transaction", "transaction", "statement", "session"];
+        let mode = modes[random.random_range(0..if lone { 4 } else { 5 })];
         let storm = random.random_bool(0.3);
         let bytewise = random.random_bool(0.15);
         let habits = Habits {
@@ -41,6 +44,9 @@ impl Plan {
             sets: random.random_bool(0.5),
             drops: random.random_bool(0.4),
             sleeps: random.random_bool(0.5),
+            lone,
+            writes: random.random_bool(0.6),
+            alters: random.random_bool(0.2),
             vanishes: storm || random.random_bool(0.4),
             big: [0, 0, 300, 300_000][random.random_range(0..if bytewise { 3 } else { 4 })],
             storm,
@@ -59,22 +65,33 @@ impl Plan {
             maybe(random, "idle_transaction_timeout", 20..500);
             maybe(random, "client_idle_timeout", 200..2_000);
         }
+        let depth = [1, 2, 4, 16, 64][random.random_range(0..5)];
+        let short = ["1ms", "100ms", "100s", "100s"][random.random_range(0..4)];
+        more.push_str(&format!(
+            "coalesce = \"{}\"\ncoalesce_depth = {depth}\ncoalesce_short = \"{short}\"\n\
+             coalesce_stall = \"{}ms\"\ncoalesce_writes = {}\nprepare_simple = {}\n",
+            ["batch", "batch", "batch", "batch", "pipeline", "off"][random.random_range(0..6)],
+            random.random_range(1..20),
+            random.random_bool(0.7),
+            random.random_bool(0.7),
+        ));
         if random.random_bool(0.2) {
             more.push_str("min_pool_size = 1\n");
         }
         Plan {
             more,
             mode,
-            workers: random.random_range(1..3),
+            workers: [1, 1, 2][random.random_range(0..3)],
             pool_size: random.random_range(1..4),
             reserve: [0, 0, 1][random.random_range(0..3)],
             clients: random.random_range(2..if bytewise { 8 } else { 24 }),
+            sluggish: [0.2, 0.2, 0.8][random.random_range(0..3)],
             databases: random.random_range(1..3),
-            prepared: random.random_range(1..4),
+            prepared: [1, 2, 3, 20][random.random_range(0..4)],
             scram: random.random_bool(0.1),
             bytewise,
             slow: random.random_bool(0.3),
-            check_delay_ms: [0, 1, 20][random.random_range(0..3)],
+            check_delay_ms: [0, 0, 1, 20][random.random_range(0..4)],
             commands: random.random_bool(0.3),
             habits,
         }
@@ -91,6 +108,9 @@ impl Plan {
             sets: false,
             drops: false,
             sleeps: false,
+            lone: false,
+            writes: false,
+            alters: false,
             vanishes: false,
             big: 0,
             storm: false,
@@ -106,6 +126,7 @@ impl Plan {
             scram: false,
             bytewise: false,
             slow: false,
+            sluggish: 0.2,
             check_delay_ms: 0,
             commands: false,
             more: String::new(),

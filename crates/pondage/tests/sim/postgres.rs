@@ -14,6 +14,8 @@ use wire::pg::backend::{self as reply, tag as say, ErrorReply, TxStatus};
 use wire::pg::frame;
 use wire::pg::frontend::{self, tag, Target};
 
+use crate::ledger::Deed;
+
 /// What it reports, with its defaults.
 pub const REPORTED: [(&str, &str); 6] = [
     ("application_name", ""),
@@ -94,7 +96,21 @@ pub(crate) enum Outcome {
     Failed,
     /// CopyInResponse was sent.
     Copies,
-    Sleeps(u64),
+    Sleeps(u64, After),
+}
+
+/// What ends a `sleep`, or the wait for a lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum After {
+    NoRow,
+    Wrote(String),
+    LockTimeout,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Sleep {
+    simple: bool,
+    after: After,
 }
 
 #[derive(Debug, Clone)]
@@ -108,13 +124,19 @@ pub struct Postgres {
     pub(crate) transaction: Transaction,
     /// A constraint that will fail at the commit.
     pub(crate) deferred: Option<String>,
+    /// Rows that the transaction has written.
+    pub(crate) writes: Vec<String>,
+    /// The transaction has written something to the log that a flush has to follow.
+    pub(crate) emitted: bool,
+    /// What became of rows, for the world to look at.
+    pub(crate) deeds: Vec<Deed>,
     pub(crate) statements: BTreeMap<Vec<u8>, String>,
     pub(crate) portals: BTreeMap<Vec<u8>, Portal>,
     pub(crate) skips: bool,
     pub(crate) copy: Option<CopyIn>,
     /// The rest of a simple query.
     pub(crate) simple: Option<VecDeque<String>>,
-    pub(crate) sleeps: Option<bool>,
+    pub(crate) sleeps: Option<Sleep>,
     pub(crate) input: VecDeque<Message>,
     /// Answers not flushed yet.
     pub(crate) held: Vec<u8>,
@@ -141,6 +163,9 @@ impl Postgres {
             before: None,
             transaction: Transaction::No,
             deferred: None,
+            writes: Vec::new(),
+            emitted: false,
+            deeds: Vec::new(),
             statements: BTreeMap::new(),
             portals: BTreeMap::new(),
             skips: false,
@@ -219,11 +244,16 @@ impl Postgres {
 
     /// A `sleep` is over.
     pub fn wake(&mut self, cancelled: bool) {
-        let Some(simple) = self.sleeps.take() else { return };
+        let Some(Sleep { simple, after }) = self.sleeps.take() else { return };
         if cancelled {
-            self.error("57014", "canceling statement due to user request", simple);
-        } else {
-            reply::put_command_complete(&mut self.held, "SELECT 0");
+            return self.error("57014", "canceling statement due to user request", simple);
+        }
+        match after {
+            After::NoRow => reply::put_command_complete(&mut self.held, "SELECT 0"),
+            After::Wrote(mark) => self.wrote(mark),
+            After::LockTimeout => {
+                self.error("55P03", "canceling statement due to lock timeout", simple);
+            }
         }
     }
 
@@ -250,6 +280,9 @@ impl Postgres {
         if self.cancel_next && !late && !matches!(message.tag, tag::SYNC | tag::FLUSH) {
             self.cancel_next = false;
             let simple = matches!(message.tag, tag::QUERY | tag::FUNCTION_CALL);
+            if message.tag == tag::QUERY {
+                self.statements.remove(&b""[..]);
+            }
             self.error("57014", "canceling statement due to user request", simple);
             return Step::Did;
         }
@@ -331,13 +364,17 @@ impl Postgres {
             self.error("25P02", ABORTED, true);
             return Step::Did;
         }
+        if let Err((code, message)) = analyse(&portal.text, true) {
+            self.error(code, &message, true);
+            return Step::Did;
+        }
         if has_rows(&portal.text) {
             self.row_description();
         }
         match self.statement(&mut portal, 0, true) {
             Outcome::Done | Outcome::Suspended | Outcome::Failed | Outcome::Copies => Step::Did,
-            Outcome::Sleeps(time) => {
-                self.sleeps = Some(true);
+            Outcome::Sleeps(time, after) => {
+                self.sleeps = Some(Sleep { simple: true, after });
                 Step::Sleeps(time)
             }
         }
@@ -350,7 +387,18 @@ impl Postgres {
         self.transaction = kind;
     }
 
+    /// The transaction is committed: at once on disk, and all before it, or some time later.
     pub(crate) fn end(&mut self) {
+        let logged = std::mem::take(&mut self.emitted) || !self.writes.is_empty();
+        self.deeds.extend(self.writes.drain(..).map(Deed::Committed));
+        let waits = !self.value("synchronous_commit").is_some_and(|value| value == "off");
+        if logged && waits {
+            self.deeds.push(Deed::Flushed);
+        }
+        self.over();
+    }
+
+    fn over(&mut self) {
         self.transaction = Transaction::No;
         self.before = None;
         self.deferred = None;
@@ -361,7 +409,9 @@ impl Postgres {
         if let Some(before) = self.before.take() {
             self.values = before;
         }
-        self.end();
+        self.writes.clear();
+        self.emitted = false;
+        self.over();
     }
 
     fn commit_implicit(&mut self) {
@@ -384,6 +434,7 @@ impl Postgres {
                     self.values = before.clone();
                 }
                 self.deferred = None;
+                self.writes.clear();
                 self.portals.clear();
                 self.transaction = Transaction::Failed;
             }
@@ -439,6 +490,9 @@ impl Postgres {
         if self.transaction == Transaction::Failed && !ends_transaction(&query) {
             return self.error("25P02", ABORTED, false);
         }
+        if let Err((code, message)) = analyse(&query, false) {
+            return self.error(code, &message, false);
+        }
         if !name.is_empty() && self.statements.contains_key(&name) {
             let name = text(&name);
             let message = format!("prepared statement \"{name}\" already exists");
@@ -464,6 +518,15 @@ impl Postgres {
             return self.error("42P03", &message, false);
         }
         let values = values(&body[head.rest..]);
+        if let Some(wrong) = values.iter().find(|value| is_invalid(value) && query.contains('$')) {
+            let message = format!("invalid input: \"{wrong}\", a parameter");
+            return self.error("22P02", &message, false);
+        }
+        if query.starts_with("copy") && !values.is_empty() {
+            let given = values.len();
+            let message = format!("bind message supplies {given} parameters, where 0 are wanted");
+            return self.error("08P01", &message, false);
+        }
         let portal = Portal { text: query, values, sent: 0, done: false };
         self.portals.insert(head.portal.to_vec(), portal);
         reply::put_bind_complete(&mut self.held);
@@ -536,10 +599,10 @@ impl Postgres {
             Outcome::Done | Outcome::Copies => portal.done = true,
             Outcome::Suspended => {}
             Outcome::Failed => return Step::Did,
-            Outcome::Sleeps(time) => {
+            Outcome::Sleeps(time, after) => {
                 portal.done = true;
                 self.portals.insert(name, portal);
-                self.sleeps = Some(false);
+                self.sleeps = Some(Sleep { simple: false, after });
                 return Step::Sleeps(time);
             }
         }
@@ -585,6 +648,45 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// What its parse analysis has against a text. A value that is bound is looked at later, and
+/// refused in other words.
+fn analyse(query: &str, simple: bool) -> Result<(), (&'static str, String)> {
+    for word in query.split_whitespace() {
+        if simple && word.starts_with('$') {
+            return Err(("42P02", format!("there is no parameter {word}")));
+        }
+        if word.starts_with('\'') && is_invalid(word.trim_matches('\'')) {
+            return Err(("22P02", format!("invalid input: {word}")));
+        }
+    }
+    Ok(())
+}
+
+fn is_invalid(value: &str) -> bool {
+    value.starts_with("invalid-")
+}
+
+/// A text with its constants out of their quotes and its values in their places; behind it the
+/// values that it does not name.
+pub(crate) fn plain(query: &str, values: &[String]) -> String {
+    let mut left: Vec<&str> = values.iter().map(String::as_str).collect();
+    let mut words = Vec::new();
+    for word in query.split_whitespace() {
+        let named = word.strip_prefix('$').and_then(|number| number.parse::<usize>().ok());
+        words.push(match named {
+            Some(number) => {
+                if let Some(place) = left.get_mut(number - 1) {
+                    *place = "";
+                }
+                values.get(number - 1).map_or("", String::as_str)
+            }
+            None => word.trim_matches('\''),
+        });
+    }
+    left.retain(|value| !value.is_empty());
+    [words.join(" "), left.join(",")].join(" ")
+}
+
 fn ends_transaction(query: &str) -> bool {
     let first = query.split_whitespace().next().unwrap_or("");
     first.eq_ignore_ascii_case("commit") || first.eq_ignore_ascii_case("rollback")
@@ -592,7 +694,10 @@ fn ends_transaction(query: &str) -> bool {
 
 fn has_rows(query: &str) -> bool {
     let first = query.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
-    matches!(first.as_str(), "echo" | "rows" | "big" | "show" | "sleep" | "select")
+    matches!(
+        first.as_str(),
+        "echo" | "rows" | "big" | "show" | "sleep" | "select" | "fail" | "notice"
+    )
 }
 
 /// The values of a Bind whose formats are all text.

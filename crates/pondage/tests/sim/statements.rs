@@ -2,7 +2,10 @@
 
 use wire::pg::backend::{self as reply, tag as say, Column, ErrorReply};
 
-use crate::postgres::{failure, frame_into, set, CopyIn, Outcome, Portal, Postgres, Transaction};
+use crate::ledger::Deed;
+use crate::postgres::{
+    failure, frame_into, plain, set, After, CopyIn, Outcome, Portal, Postgres, Transaction,
+};
 
 impl Postgres {
     pub(crate) fn row_description(&mut self) {
@@ -10,15 +13,19 @@ impl Postgres {
         reply::put_row_description(&mut self.held, &[column]);
     }
 
-    /// The language. A mark can be any word.
+    /// The language. A mark is any word; in quotes it is a constant, and `$1` stands for a value
+    /// bound. What a statement says of itself is its text with all of those in their places, so
+    /// a constant that was made a parameter changes nothing.
     /// ```text
-    /// echo MARK              one row: the text, and the values bound
+    /// echo MARK              one row: the text, and the values bound that it does not name
     /// rows N MARK            N such rows
     /// big N MARK             one row of N bytes
     /// show NAME              one row
     /// sleep MICROS MARK      no row, later
     /// fail MARK | later MARK an error now | at the commit
     /// notice MARK            a NOTICE
+    /// write MICROS MARK      a row that is written; first it waits for a lock so long
+    /// alter MARK             changes definitions
     /// set NAME VALUE | reset NAME | reset all
     /// begin | commit | rollback
     /// copyin MARK | copyout N MARK
@@ -26,7 +33,7 @@ impl Postgres {
     /// deallocate NAME | deallocate all | discard all
     /// ```
     pub(crate) fn statement(&mut self, portal: &mut Portal, limit: usize, simple: bool) -> Outcome {
-        let query = portal.text.clone();
+        let query = plain(&portal.text, &portal.values);
         let words: Vec<&str> = query.split_whitespace().collect();
         let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
         let number = |at: usize| words.get(at).and_then(|word| word.parse::<usize>().ok());
@@ -34,14 +41,13 @@ impl Postgres {
         match lower.first().map_or("", String::as_str) {
             "" => reply::put_empty_query(&mut self.held),
             "echo" => {
-                let row = format!("{query} {}", portal.values.join(","));
-                reply::put_data_row(&mut self.held, &[Some(row.as_bytes())]);
+                reply::put_data_row(&mut self.held, &[Some(query.as_bytes())]);
                 complete(&mut self.held, "SELECT 1");
             }
             "rows" => {
                 let count = number(1).unwrap_or(0);
                 while portal.sent < count {
-                    let row = format!("{} {query} {}", portal.sent, portal.values.join(","));
+                    let row = format!("{} {query}", portal.sent);
                     reply::put_data_row(&mut self.held, &[Some(row.as_bytes())]);
                     portal.sent += 1;
                     if limit > 0 && portal.sent % limit == 0 && portal.sent < count {
@@ -62,24 +68,27 @@ impl Postgres {
                 reply::put_data_row(&mut self.held, &[Some(value.as_bytes())]);
                 complete(&mut self.held, "SHOW");
             }
-            "sleep" => return Outcome::Sleeps(number(1).unwrap_or(0) as u64),
+            "sleep" => return Outcome::Sleeps(number(1).unwrap_or(0) as u64, After::NoRow),
             "fail" => {
                 self.error("22012", &query, simple);
                 return Outcome::Failed;
             }
             "later" => {
                 self.deferred = Some(query.clone());
-                complete(&mut self.held, "INSERT 0 1");
+                self.wrote(query);
             }
+            "write" => return self.write(number(1).unwrap_or(0) as u64, query),
+            "alter" => complete(&mut self.held, "ALTER TABLE"),
             "notice" => {
                 reply::put_notice(
                     &mut self.held,
                     &ErrorReply { severity: "NOTICE", ..failure("00000", &query) },
                 );
-                complete(&mut self.held, "DO");
+                complete(&mut self.held, "SELECT 0");
             }
             "set" => {
-                let value = words.get(2..).unwrap_or_default().join(" ");
+                let value: Vec<&str> = words.iter().skip(2).copied().collect();
+                let value = value.strip_prefix(&["="]).unwrap_or(&value).join(" ");
                 set(&mut self.values, words.get(1).unwrap_or(&""), &value);
                 complete(&mut self.held, "SET");
             }
@@ -87,17 +96,7 @@ impl Postgres {
                 self.reset(words.get(1).unwrap_or(&""));
                 complete(&mut self.held, "RESET");
             }
-            "select" => {
-                for pair in portal.values.chunks(2) {
-                    if pair[1] == "invalid" {
-                        let message = format!("invalid value for parameter \"{}\"", pair[0]);
-                        self.error("22023", &message, simple);
-                        return Outcome::Failed;
-                    }
-                    set(&mut self.values, &pair[0], &pair[1]);
-                }
-                complete(&mut self.held, "SELECT 1");
-            }
+            "select" => return self.select(&portal.text, &portal.values, simple),
             "begin" | "commit" | "rollback" => return self.transaction(&lower[0], simple),
             "copyin" => {
                 frame_into(&mut self.held, say::COPY_IN, &[0, 0, 1, 0, 0]);
@@ -124,6 +123,42 @@ impl Postgres {
             other => panic!("the server was sent a statement \"{other}\""),
         }
         Outcome::Done
+    }
+
+    /// The pooler's own: settings, and the end of a train of writes.
+    fn select(&mut self, text: &str, values: &[String], simple: bool) -> Outcome {
+        if text.contains("pg_logical_emit_message(true") {
+            self.emitted = true;
+        }
+        for pair in values.chunks(2) {
+            if pair[1] == "invalid" {
+                let message = format!("invalid value for parameter \"{}\"", pair[0]);
+                self.error("22023", &message, simple);
+                return Outcome::Failed;
+            }
+            set(&mut self.values, &pair[0], &pair[1]);
+        }
+        reply::put_command_complete(&mut self.held, "SELECT 1");
+        Outcome::Done
+    }
+
+    fn write(&mut self, lock: u64, mark: String) -> Outcome {
+        let limit = self.value("lock_timeout").and_then(|limit| limit.parse::<u64>().ok());
+        match limit.map(|millis| millis * 1_000).filter(|limit| *limit > 0 && *limit < lock) {
+            Some(limit) => Outcome::Sleeps(limit, After::LockTimeout),
+            None if lock > 0 => Outcome::Sleeps(lock, After::Wrote(mark)),
+            None => {
+                self.wrote(mark);
+                Outcome::Done
+            }
+        }
+    }
+
+    /// A row has been written, and will be there when the transaction commits.
+    pub(crate) fn wrote(&mut self, mark: String) {
+        self.writes.push(mark.clone());
+        self.deeds.push(Deed::Wrote(mark));
+        reply::put_command_complete(&mut self.held, "INSERT 0 1");
     }
 
     fn transaction(&mut self, word: &str, simple: bool) -> Outcome {

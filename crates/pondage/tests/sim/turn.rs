@@ -4,12 +4,13 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime};
 
 use backend::moment::Moment;
-use pondage::control::messages::{OpenError, OpenKind, Opened, ToControl, ToWorker};
+use pondage::control::messages::{OpenError, OpenKind, Opened, PoolName, ToControl, ToWorker};
 use pondage::link::{Link, Socket};
 use pondage::worker::plane::Effect;
 use rand::Rng;
 use wire::pg::auth::ScramVerifier;
 
+use crate::judge::judge;
 use crate::postgres::Postgres;
 use crate::world::{ends, Checked, Mail, Post, Server, World};
 
@@ -31,9 +32,21 @@ impl World {
         self.read_servers(number);
         self.read_clients(number);
         self.planes[number].end_turn();
+        self.check_due(number)?;
         self.write(number)?;
         self.carry_out(number)?;
         self.linger(number)
+    }
+
+    /// A plane that has nothing to do wants no turn at once: the driver would never sleep.
+    fn check_due(&self, number: usize) -> Checked {
+        let plane = &self.planes[number];
+        match plane.next_due() {
+            Some(due) if due.0 <= self.now && !plane.has_more() => {
+                Err(format!("plane {number} wants a turn at {} after that of {}", due.0, self.now))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn deliver(&mut self, number: usize) {
@@ -209,6 +222,9 @@ impl World {
                 let habits = self.plan.habits.clone();
                 let heard = self.clients[at].hear(&bytes, &habits);
                 heard.map_err(|error| self.blame(at, &error))?;
+                for news in std::mem::take(&mut self.clients[at].news) {
+                    self.ledger.check(&news).map_err(|error| self.blame(at, &error))?;
+                }
             }
             if take == length {
                 self.planes[number].client_flushed(slot);
@@ -285,6 +301,14 @@ impl World {
                 let derived = ToWorker::Derived { client, password, verifier };
                 self.post.push(Post { due, plane: number, mail: Mail::Tell(derived) });
             }
+            ToControl::Judge { worker, config, shape, text, .. } => {
+                let (database, user) = (config.database.clone(), config.user.clone());
+                let pool = PoolName { database, user };
+                let verdict = judge(&mut self.random, &text);
+                let judged = ToWorker::Judged { pool, shape, verdict };
+                self.post.push(Post { due, plane: worker.into(), mail: Mail::Tell(judged) });
+            }
+            ToControl::Redefined { database } => self.redefine(&database),
             ToControl::Cancel { server, pid, key, .. } => {
                 self.cancels.push((due, pid, key, server));
             }

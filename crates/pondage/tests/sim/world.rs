@@ -12,7 +12,7 @@ use backend::moment::Moment;
 use pondage::config::Config;
 use pondage::control::messages::{Command, Ref, ToWorker};
 use pondage::link::Ends;
-use pondage::session::client::NONE;
+use pondage::session::client::{Hold, NONE};
 use pondage::worker::plane::{Common, Place, Plane, ServerParts, Setting};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -20,8 +20,10 @@ use tokio::sync::oneshot;
 use wire::pg::startup;
 
 use crate::client::Client;
+use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::postgres::{take_messages, Postgres, Step};
+use crate::tally::Tally;
 
 pub(crate) struct Server {
     pub(crate) database: String,
@@ -69,6 +71,9 @@ pub struct World {
     paused: bool,
     pub opened: u32,
     pub cancelled: u32,
+    pub(crate) ledger: Ledger,
+    /// What statements that shared trips came to, over all pools.
+    pub tally: Tally,
 }
 
 pub(crate) type Checked = Result<(), String>;
@@ -122,6 +127,8 @@ impl World {
             paused: false,
             opened: 0,
             cancelled: 0,
+            ledger: Ledger::default(),
+            tally: Tally::default(),
         }
     }
 
@@ -139,6 +146,7 @@ impl World {
 
     /// Everybody leaves, and nothing may be left.
     pub fn end(&mut self) -> Checked {
+        self.check_idle()?;
         self.clients.iter_mut().for_each(Client::terminate);
         self.settle()?;
         self.check_end()
@@ -184,7 +192,7 @@ impl World {
         if std::mem::take(&mut self.paused) {
             self.command(Command::Resume { database: None });
         }
-        for _ in 0..4_000 {
+        for _ in 0..20_000 {
             self.round()?;
             let busy = self.clients.iter_mut().any(is_busy);
             let moving = !self.post.is_empty() || !self.cancels.is_empty();
@@ -205,7 +213,27 @@ impl World {
         }
     }
 
+    /// All is answered: nobody waits, nothing is held back.
+    fn check_idle(&self) -> Checked {
+        for (at, client) in self.clients.iter().enumerate().filter(|(_, client)| !client.closed) {
+            let Some(slot) = client.slot else { continue };
+            let Some(state) = self.planes[client.plane].clients.get(slot) else { continue };
+            // A server is prepared also for one whose request was cancelled meanwhile.
+            let free = matches!(state.hold, Hold::No | Hold::SetUp);
+            if state.is_pooled() && !(free && state.unit.is_none() && !state.corked) {
+                return Err(self.blame(at, "all is answered, and it is held"));
+            }
+        }
+        let due = self.planes.iter().any(|plane| plane.next_due().is_some());
+        if due {
+            return Err(format!("nothing happens, and a turn is wanted\n{}", self.dump()));
+        }
+        Ok(())
+    }
+
     fn check_end(&mut self) -> Checked {
+        self.ledger.check_end()?;
+        self.tally = Tally::default();
         let dump = self.dump();
         let check = |right: bool, what: &str| {
             if right {
@@ -223,9 +251,12 @@ impl World {
                     && conn.client == NONE
                     && conn.server.is_quiet()
                     && !conn.server.is_broken()
+                    && conn.carrier.is_empty()
                     && conn.cancels == 0;
                 check(clean, "a server is not idle")?;
                 check(model.is_clean(), "PostgreSQL is not idle")?;
+                let left = ["synchronous_commit", "lock_timeout"].map(|name| model.value(name));
+                check(left == [None, None], "a train's settings are left")?;
                 check(
                     model.statement_names() <= self.plan.prepared as usize + 8
                         || self.plan.mode == "session",
@@ -237,6 +268,7 @@ impl World {
             let snapshot = snapshot.try_recv().expect("a snapshot");
             check(snapshot.logging_in == 0, "clients are logging in")?;
             for pool in &snapshot.pools {
+                self.tally.add(&pool.totals.coalesced);
                 check(pool.cl_active == 0 && pool.cl_waiting == 0, "clients are counted")?;
                 let keeps_some = self.plan.more.contains("min_pool_size");
                 check(pool.sv_login == 0 || keeps_some, "servers are being opened")?;
@@ -257,9 +289,12 @@ impl World {
     }
 
     fn round(&mut self) -> Checked {
+        let due = self.planes.iter().filter_map(|plane| plane.next_due()).min();
         self.now += match self.random.random_range(0..20) {
             0 => self.random.random_range(0..150_000),
             1..4 => self.random.random_range(0..5_000),
+            // Nothing happens before a turn that the plane itself wants.
+            4..6 => due.map_or(0, |due| due.0.saturating_sub(self.now)),
             _ => self.random.random_range(0..100),
         };
         self.serve();
@@ -295,8 +330,8 @@ impl World {
 
     /// The servers work.
     fn serve(&mut self) {
-        for server in &mut self.servers {
-            if server.gone || self.random.random_bool(0.2) {
+        for (at, server) in self.servers.iter_mut().enumerate() {
+            if server.gone || self.random.random_bool(self.plan.sluggish) {
                 continue;
             }
             if server.wakes.is_some_and(|wakes| wakes <= self.now) {
@@ -318,6 +353,7 @@ impl World {
             if self.random.random_bool(0.1) {
                 server.model.flush();
             }
+            self.ledger.note(at, std::mem::take(&mut server.model.deeds));
         }
         let due = |(due, ..): &(u64, u32, Vec<u8>, Ref)| *due <= self.now;
         let (now, later): (Vec<_>, Vec<_>) =
@@ -396,6 +432,15 @@ impl World {
         }
     }
 
+    /// Somebody has changed definitions: every worker is told.
+    pub(crate) fn redefine(&mut self, database: &str) {
+        for plane in 0..self.planes.len() {
+            let due = self.now + self.random.random_range(0..5_000);
+            let redefined = ToWorker::Redefined { database: database.to_owned() };
+            self.post.push(Post { due, plane, mail: Mail::Tell(redefined) });
+        }
+    }
+
     fn reload(&mut self, config: usize) {
         for plane in 0..self.planes.len() {
             let config = self.configs[config].clone();
@@ -460,9 +505,9 @@ impl World {
                 continue;
             };
             text.push_str(&format!(
-                "    hold {:?} server {} input {} rest {} batch_open {} copies_in {} skips {} out {} pooled {}\n",
+                "    hold {:?} server {} input {} rest {} batch_open {} copies_in {} skips {} out {} pooled {} corked {} unit {:?}\n",
                 state.hold, state.server as i32, state.input.len(), state.rest, state.batch_open,
-                state.copies_in, state.skips, state.out.len(), state.is_pooled()
+                state.copies_in, state.skips, state.out.len(), state.is_pooled(), state.corked, state.unit
             ));
         }
         for (number, plane) in self.planes.iter().enumerate() {
@@ -472,10 +517,10 @@ impl World {
                     .get(&(number, slot))
                     .map(|server| (server, &self.servers[*server].model));
                 text.push_str(&format!(
-                    "plane {number} server {slot} {:?} client {} depth {} status {:?} quiet {} broken {} copies {} cancels {} out {} model quiet {:?}\n",
+                    "plane {number} server {slot} {:?} client {} depth {} status {:?} quiet {} broken {} copies {} cancels {} out {} carrier {:?} model quiet {:?}\n",
                     conn.place, conn.client as i32, conn.server.depth(), conn.server.status(),
                     conn.server.is_quiet(), conn.server.is_broken(), conn.server.copies_in(),
-                    conn.cancels, conn.server.out.len(), model.map(|(at, model)| (at, model.is_clean(), model.dead))
+                    conn.cancels, conn.server.out.len(), conn.carrier, model.map(|(at, model)| (at, model.is_clean(), model.dead))
                 ));
             }
         }

@@ -134,6 +134,10 @@ impl Plane {
                 client.rest = (header.total - have) as u32;
                 client.rest_goes = crate::session::client::Rest::Dropped;
             }
+            // As every simple query does, also one that is cancelled.
+            if let (tag::QUERY, Some(names)) = (header.tag, &mut client.names) {
+                names.forget_unnamed();
+            }
         }
         client.skips = !simple;
         self.tell(slot, |out| {

@@ -89,8 +89,12 @@ impl Company {
         queued.map(|group| group.waiting.len().saturating_sub(1)).sum()
     }
 
+    /// Clients that wait, but for those that stand in the pool's queue.
     pub fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
-        self.groups.iter().flat_map(|group| group.waiting.iter().copied())
+        self.groups.iter().flat_map(|group| {
+            let gathered = group.waiting.iter().copied();
+            gathered.filter(|slot| group.queued != Some(*slot))
+        })
     }
 
     pub fn remove_carrier(&mut self, server: u32) {

@@ -170,6 +170,11 @@ impl Plane {
                 (way, why) = (Way::Alone, Why::Settings);
             }
         }
+        // What is corked is not put behind an answer that is being written.
+        let client = &self.clients[slot];
+        if way == Way::Train && (client.queued_out || !client.out.is_empty()) {
+            (way, why) = (Way::Alone, Why::Pipelined);
+        }
         if way == Way::Alone {
             self.alone(slot, id, why);
             return None;

@@ -152,6 +152,10 @@ impl Plane {
                 self.answered(slot, status);
             }
             Happened::Settled(outcome) => {
+                if let Some(unit) = &mut client.unit {
+                    unit.unparsed = outcome != Outcome::Done;
+                    return;
+                }
                 client.names().settled(outcome);
                 // After an error a Query does not end the batch but is skipped with it, so a name
                 // can become certain before any ReadyForQuery, and the Sync may be held back.

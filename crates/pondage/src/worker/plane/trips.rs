@@ -291,7 +291,7 @@ impl Plane {
                 self.next_stamp += 1;
                 let stamp = self.next_stamp;
                 self.servers[server].server.set_unnamed(OnServer::Of(stamp));
-                self.send(server, request(Kind::Parse), |out| {
+                self.send(server, request(Kind::Parse).telling(true), |out| {
                     frontend::put_parse(out, b"", parse.query, parse.types);
                 });
             }
@@ -388,6 +388,9 @@ impl Plane {
             return;
         }
         let Some(parse) = extended(&unit.bytes).and_then(|asked| asked.parse) else { return };
+        if unit.unparsed {
+            return self.clients[slot].names().forget_unnamed();
+        }
         let text = match &unit.statement {
             Some(statement) => statement.clone(),
             None => backend::statement::Statement::unregistered(parse.query, parse.types),

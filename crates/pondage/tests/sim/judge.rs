@@ -1,0 +1,34 @@
+//! What parser and catalogues would say of the statements of the simulated language.
+
+use pondage::route::{Share, Verdict};
+use rand::rngs::StdRng;
+use rand::Rng;
+use sql::{Scan, Use};
+
+/// A verdict that is right, though not always the best that could be given.
+pub fn judge(random: &mut StdRng, text: &[u8]) -> Result<Box<Verdict>, String> {
+    if random.random_bool(0.03) {
+        return Err("the database can't be reached".to_owned());
+    }
+    let mut scan = Scan::new();
+    if !scan.scan(text) {
+        return Err("a text without a shape was to be judged".to_owned());
+    }
+    let text = String::from_utf8_lossy(text);
+    let share = match text.split_whitespace().next().unwrap_or("") {
+        "echo" | "rows" | "big" | "show" | "sleep" | "fail" if random.random_bool(0.9) => {
+            Share::Batch
+        }
+        "echo" | "rows" | "big" | "show" | "sleep" | "fail" | "notice" => Share::Pipeline,
+        "write" | "later" => Share::Write,
+        _ => Share::Alone,
+    };
+    let stays = random.random_bool(0.2);
+    let mut used = |oid| match stays && random.random_bool(0.5) {
+        true => Use::Fixed,
+        false => Use::Parameter(oid),
+    };
+    let uses = scan.literals().iter().map(|literal| used(literal.kind.oid())).collect();
+    let parameters = share != Share::Alone && random.random_bool(0.9);
+    Ok(Box::new(Verdict { share, reason: String::new(), literals: parameters.then_some(uses) }))
+}

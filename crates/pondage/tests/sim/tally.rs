@@ -1,0 +1,68 @@
+//! How often what is to be proven has happened.
+
+use std::ops::AddAssign;
+
+use pondage::route::Why;
+use pondage::worker::snapshot::Coalesced;
+
+/// What statements came to, over all pools.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tally {
+    pub alone: u64,
+    pub why: [u64; Why::ALL.len()],
+    pub joined: u64,
+    pub trips: u64,
+    pub batched: u64,
+    pub trained: u64,
+    pub prepared: u64,
+    pub skipped: u64,
+    pub stalled: u64,
+    pub lost: u64,
+}
+
+impl Tally {
+    pub fn add(&mut self, one: &Coalesced) {
+        let joined = one.why[Why::Free as usize];
+        *self += Tally {
+            alone: one.why.iter().sum::<u64>() - joined,
+            joined,
+            why: one.why,
+            trips: one.trips,
+            batched: one.batched,
+            trained: one.trained,
+            prepared: one.prepared,
+            skipped: one.skipped,
+            stalled: one.stalled,
+            lost: one.lost,
+        };
+    }
+
+    /// A run of so many seeds that proves something has seen all of it, and more than once.
+    pub fn check(&self, seeds: u64) {
+        eprintln!("{seeds} seeds: {self:?}");
+        let company = self.joined.saturating_sub(self.trips);
+        let often = [self.alone, self.joined, company, self.batched, self.trained, self.prepared];
+        let seldom = [self.skipped, self.stalled];
+        let enough = often.iter().all(|count| *count >= seeds)
+            && seldom.iter().all(|count| *count >= seeds / 5)
+            && self.lost >= seeds / 200;
+        assert!(enough || seeds < 200, "in {seeds} seeds too little has happened: {self:?}");
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, one: Tally) {
+        self.alone += one.alone;
+        self.joined += one.joined;
+        for (sum, count) in self.why.iter_mut().zip(one.why) {
+            *sum += count;
+        }
+        self.trips += one.trips;
+        self.batched += one.batched;
+        self.trained += one.trained;
+        self.prepared += one.prepared;
+        self.skipped += one.skipped;
+        self.stalled += one.stalled;
+        self.lost += one.lost;
+    }
+}
