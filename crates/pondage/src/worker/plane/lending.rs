@@ -14,7 +14,7 @@ use wire::pg::sqlstate;
 
 use super::company::Company;
 use super::replies::Sink;
-use super::{Count, Effect, Place, Plane, PoolState, Preparing};
+use super::{Count, Effect, Place, Plane, PoolState, Preparing, ServerConn};
 use crate::config::{PoolConfig, PoolMode};
 use crate::control::messages::{PoolName, Ref, ToControl};
 use crate::session::client::{Hold, Phase, Rest, NONE};
@@ -413,8 +413,7 @@ impl Plane {
     /// Brings a server that nobody has into a state in which the next client may get it: one step
     /// at a time, called again when the step is answered.
     pub(super) fn clean(&mut self, server: u32) {
-        let Some(conn) = self.servers.get_mut(server) else { return };
-        let pool = &self.pools[conn.pool as usize];
+        let Some(conn) = self.servers.get(server) else { return };
         if conn.server.is_broken() || conn.server.is_dying() || conn.server.copies_in() {
             self.close_server(server);
             return;
@@ -430,12 +429,12 @@ impl Plane {
             self.fence(server);
             return;
         }
-        let lifetime = pool.config.server_lifetime;
-        let old = !lifetime.is_zero() && self.now.since(conn.server.opened) >= lifetime;
-        if conn.close_needed || conn.epoch != pool.epoch || old {
+        if self.retires(&self.servers[server]) {
             self.close_server(server);
             return;
         }
+        let conn = &mut self.servers[server];
+        let pool = &self.pools[conn.pool as usize];
         if std::mem::replace(&mut conn.reset_wanted, false) {
             let query = pool.config.server_reset_query.clone();
             if !query.is_empty() {
@@ -448,6 +447,14 @@ impl Plane {
             return;
         }
         self.give(server);
+    }
+
+    /// A server that is to be closed as soon as nothing is in flight.
+    pub(super) fn retires(&self, conn: &ServerConn) -> bool {
+        let pool = &self.pools[conn.pool as usize];
+        let lifetime = pool.config.server_lifetime;
+        let old = !lifetime.is_zero() && self.now.since(conn.server.opened) >= lifetime;
+        old || conn.close_needed || conn.epoch != pool.epoch || conn.server.is_dying()
     }
 
     /// A clean server: to whoever waits longest, here or at another worker, else it rests.

@@ -16,7 +16,7 @@ use backend::settings::Settings;
 use wire::pg::frontend::{self, Target};
 use wire::pg::sqlstate;
 
-use super::{Effect, Place, Plane, ServerConn};
+use super::{Effect, Place, Plane};
 use crate::control::messages::{PoolName, ToControl};
 use crate::route::{Verdict, Way, Why};
 use crate::session::client::{Hold, NONE};
@@ -118,14 +118,6 @@ impl Plane {
         };
         let free = of.carriers.iter().filter(has_room);
         free.min_by_key(|server| self.servers[**server].carrier.len()).copied()
-    }
-
-    /// It is to be closed as soon as nothing is in flight: so it takes no more.
-    fn retires(&self, conn: &ServerConn) -> bool {
-        let pool = &self.pools[conn.pool as usize];
-        let lifetime = pool.config.server_lifetime;
-        let old = !lifetime.is_zero() && self.now.since(conn.server.opened) >= lifetime;
-        old || conn.close_needed || conn.epoch != pool.epoch || conn.server.is_dying()
     }
 
     /// An idle server with these settings that needs nothing done to it first.
