@@ -10,6 +10,7 @@ use backend::reply::{Fate, Kind, Owner, Request};
 use backend::server::{LastWords, Server, Unnamed};
 use backend::settings::{Change, Settings};
 use wire::pg::backend::{error_fields, TxStatus};
+use wire::pg::frame;
 use wire::pg::frontend::{self, Target};
 use wire::pg::sqlstate;
 
@@ -295,11 +296,15 @@ impl Plane {
         let at = self.servers[server].pool;
         let client = &mut self.clients[slot];
         client.server = NONE;
-        client.hold = Hold::Waiting;
+        // Its request may have been cancelled meanwhile.
+        let asks = matches!(frame::header(&client.input), Ok(Some(_)));
+        client.hold = if asks { Hold::Waiting } else { Hold::No };
         let since = client.began;
         self.servers[server].client = NONE;
         self.close_server(server);
-        self.pools[at as usize].pool.wait_first(slot, since);
+        if asks {
+            self.pools[at as usize].pool.wait_first(slot, since);
+        }
         self.serve(at);
     }
 
