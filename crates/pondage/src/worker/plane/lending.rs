@@ -488,14 +488,23 @@ impl Plane {
         let pool = &mut self.pools[conn.pool as usize];
         pool.pool.remove_idle(server);
         pool.servers.retain(|known| *known != server);
-        let parts = Box::new(ServerParts { pool: pool.name.clone(), conn: *conn });
+        let (name, also) = (pool.name.clone(), pool.limits.also.clone());
+        let parts = Box::new(ServerParts { pool: name, also, conn: *conn });
         self.effects.push(Effect::GiveServer { slot: server, worker: to, parts });
     }
 
     /// An idle server from another worker.
     pub fn server_arrived(&mut self, parts: ServerParts) -> Option<u32> {
-        let config = self.config.pool(&parts.pool.database, &parts.pool.user).ok()?;
+        parts.also.iter().for_each(|(budget, _)| budget.give_back());
+        let Ok(config) = self.config.pool(&parts.pool.database, &parts.pool.user) else {
+            self.common.pool(&parts.pool).servers.give_back();
+            return None;
+        };
         let at = self.pool_of(config);
+        // A reload may have been between: then it is counted by other rules from now on.
+        for (budget, _) in &self.pools[at as usize].limits.also {
+            budget.take(u32::MAX);
+        }
         let epoch = self.pools[at as usize].epoch;
         let server = self.servers.insert(|_, generation| ServerConn {
             generation,
@@ -770,9 +779,14 @@ impl Plane {
     /// Ends a client: it is told why, then closed. One that has part of a message is only closed:
     /// an error would be taken for the rest of it.
     pub(super) fn close_client(&mut self, slot: u32, refused: Option<&Refused>) {
-        let Some(client) = self.clients.get(slot) else { return };
+        let Some(client) = self.clients.get_mut(slot) else { return };
         if matches!(client.phase, Phase::Leaving) {
             return;
+        }
+        // What is held back is not safe yet, and stays unheard.
+        let corked = std::mem::take(&mut client.corked);
+        if corked {
+            client.out.clear();
         }
         // In the middle of a row the client would take the reason for a part of it; and the server
         // may have given one already.
