@@ -795,7 +795,7 @@ impl Plane {
             conn.server.is_within_message(Owner(slot))
                 || *conn.server.last_words() == LastWords::ToldTo(Owner(slot))
         });
-        if let Some(refused) = refused.filter(|_| !deaf) {
+        if let Some(refused) = refused.filter(|_| corked || !deaf) {
             self.tell(slot, |out| refused.put(out));
         }
         self.release_client(slot);

@@ -608,14 +608,10 @@ impl Plane {
                 self.requeue(owner.0);
                 continue;
             }
-            if client.corked {
-                client.out.clear();
-                client.corked = false;
-            }
             if let Some(unit) = &mut client.unit {
                 unit.server = NONE;
             }
-            let silent = within || told == owner;
+            let silent = !client.corked && (within || told == owner);
             self.close_client(owner.0, (!silent).then_some(refused));
         }
     }
