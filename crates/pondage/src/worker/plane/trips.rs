@@ -603,7 +603,7 @@ impl Plane {
         self.close_server(server);
         for ((owner, begun), within) in owners.into_iter().zip(begun).zip(within) {
             let Some(client) = self.clients.get_mut(owner.0) else { continue };
-            if !begun && !client.corked {
+            if !begun && told != owner && !client.corked {
                 self.pools[pool].totals.coalesced.lost += 1;
                 self.requeue(owner.0);
                 continue;
