@@ -402,14 +402,19 @@ impl World {
             };
             self.command(command);
         }
+        if self.plan.habits.alters && self.random.random_bool(0.002) {
+            self.redefine("db0");
+        }
         if !self.plan.habits.storm {
             return;
         }
-        if self.random.random_bool(0.01) && !self.servers.is_empty() {
-            let server = self.random.random_range(0..self.servers.len());
+        let live: Vec<usize> =
+            (0..self.servers.len()).filter(|at| !self.servers[*at].gone).collect();
+        if self.random.random_bool(0.01) && !live.is_empty() {
+            let server = live[self.random.random_range(0..live.len())];
             let says_so = self.random.random_bool(0.5);
             let server = &mut self.servers[server];
-            if !server.gone && !server.model.dead {
+            if !server.model.dead {
                 server.model.die(says_so);
                 if !says_so {
                     let keep = self.random.random_range(0..=server.model.out.len());
