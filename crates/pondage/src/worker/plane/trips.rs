@@ -571,6 +571,10 @@ impl Plane {
         conn.carrier.close();
         let works_for = conn.server.works_for();
         let group_writes = conn.carrier.owners().any(|owner| self.clients[owner.0].corked);
+        if conn.server.is_dying() {
+            // Its end tells what becomes of whom.
+            return;
+        }
         if group_writes {
             // A write that was sent can't be taken back; each waits for a lock only so long.
             return;
@@ -627,6 +631,9 @@ impl Plane {
         let owner = Owner(slot);
         let writes = self.clients[slot].corked;
         let conn = &mut self.servers[server];
+        if conn.server.is_dying() {
+            return;
+        }
         if conn.server.works_for() == Some(owner) {
             conn.server.cancelling = Some(owner);
             self.empty_carrier(server);
