@@ -4,6 +4,7 @@
 //! the pooler must be the one that `direct` gives at this place, byte by byte.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use rand::rngs::StdRng;
 use rand::Rng;
@@ -20,6 +21,8 @@ pub const PASSWORD: &str = "pencil";
 /// What the clients of a run may do.
 #[derive(Debug, Clone)]
 pub struct Habits {
+    /// How many things one does.
+    pub operations: Range<u32>,
     pub statement_mode: bool,
     pub session_mode: bool,
     pub pipelines: bool,
@@ -136,7 +139,7 @@ impl Client {
             parameters: Vec::new(),
             key: None,
             keys: None,
-            operations: random.random_range(if habits.lone { 10..60 } else { 1..12 }),
+            operations: random.random_range(habits.operations.clone()),
             stays: false,
             serial: 0,
             copy: None,
@@ -458,7 +461,7 @@ impl Client {
                 0.0
             }
         } else if habits.lone {
-            0.6
+            0.8
         } else {
             0.3
         };
@@ -466,7 +469,7 @@ impl Client {
             return;
         }
         self.operations -= 1;
-        if habits.vanishes && random.random_bool(0.02) {
+        if habits.vanishes && random.random_bool(if habits.lone { 0.005 } else { 0.02 }) {
             self.vanish(random, habits);
             return;
         }
@@ -514,7 +517,7 @@ impl Client {
     }
 
     fn operate(&mut self, random: &mut StdRng, habits: &Habits) {
-        if habits.lone && random.random_bool(0.8) {
+        if habits.lone && random.random_bool(0.9) {
             return self.one(random, habits);
         }
         match random.random_range(0..100) {

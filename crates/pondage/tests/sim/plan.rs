@@ -24,7 +24,25 @@ pub struct Plan {
     pub commands: bool,
     /// More lines of the section `[pool]`.
     pub more: String,
+    /// What they say of statements that join, before a reload and after it.
+    pub sharing: [String; 2],
     pub habits: Habits,
+}
+
+/// How statements may join.
+fn sharing(random: &mut StdRng) -> String {
+    let ways = ["batch", "batch", "batch", "batch", "pipeline", "off"];
+    let shorts = ["1ms", "100ms", "100s", "100s", "100s", "100s"];
+    format!(
+        "coalesce = \"{}\"\ncoalesce_depth = {}\ncoalesce_short = \"{}\"\n\
+         coalesce_stall = \"{}ms\"\ncoalesce_writes = {}\nprepare_simple = {}\n",
+        ways[random.random_range(0..6)],
+        [1, 2, 4, 16, 64][random.random_range(0..5)],
+        shorts[random.random_range(0..6)],
+        random.random_range(1..20),
+        random.random_bool(0.7),
+        random.random_bool(0.7),
+    )
 }
 
 impl Plan {
@@ -36,9 +54,10 @@ impl Plan {
         let storm = random.random_bool(0.3);
         let bytewise = random.random_bool(0.15);
         let habits = Habits {
+            operations: if lone && !bytewise { 10..60 } else { 1..12 },
             statement_mode: mode == "statement",
             session_mode: mode == "session",
-            pipelines: random.random_bool(0.6),
+            pipelines: random.random_bool(if lone { 0.2 } else { 0.6 }),
             blocks: mode != "statement" && random.random_bool(0.7),
             copies: random.random_bool(0.6),
             sets: random.random_bool(0.5),
@@ -65,28 +84,20 @@ impl Plan {
             maybe(random, "idle_transaction_timeout", 20..500);
             maybe(random, "client_idle_timeout", 200..2_000);
         }
-        let depth = [1, 2, 4, 16, 64][random.random_range(0..5)];
-        let short = ["1ms", "100ms", "100s", "100s"][random.random_range(0..4)];
-        more.push_str(&format!(
-            "coalesce = \"{}\"\ncoalesce_depth = {depth}\ncoalesce_short = \"{short}\"\n\
-             coalesce_stall = \"{}ms\"\ncoalesce_writes = {}\nprepare_simple = {}\n",
-            ["batch", "batch", "batch", "batch", "pipeline", "off"][random.random_range(0..6)],
-            random.random_range(1..20),
-            random.random_bool(0.7),
-            random.random_bool(0.7),
-        ));
+        let (sharing, other) = (sharing(random), sharing(random));
         if random.random_bool(0.2) {
             more.push_str("min_pool_size = 1\n");
         }
         Plan {
             more,
+            sharing: [sharing, other],
             mode,
             workers: [1, 1, 2][random.random_range(0..3)],
             pool_size: random.random_range(1..4),
             reserve: [0, 0, 1][random.random_range(0..3)],
             clients: random.random_range(2..if bytewise { 8 } else { 24 }),
-            sluggish: [0.2, 0.2, 0.8][random.random_range(0..3)],
-            databases: random.random_range(1..3),
+            sluggish: [0.2, 0.8, 0.9][random.random_range(0..3)],
+            databases: if lone && random.random_bool(0.6) { 1 } else { random.random_range(1..3) },
             prepared: [1, 2, 3, 20][random.random_range(0..4)],
             scram: random.random_bool(0.1),
             bytewise,
@@ -100,6 +111,7 @@ impl Plan {
     /// Nothing happens by itself.
     pub fn quiet(mode: &'static str, workers: usize, pool_size: u32) -> Plan {
         let habits = Habits {
+            operations: 1..12,
             statement_mode: mode == "statement",
             session_mode: mode == "session",
             pipelines: false,
@@ -130,6 +142,7 @@ impl Plan {
             check_delay_ms: 0,
             commands: false,
             more: String::new(),
+            sharing: [String::new(), String::new()],
             habits,
         }
     }
@@ -150,6 +163,7 @@ impl Plan {
             self.check_delay_ms
         );
         text.push_str(&self.more);
+        text.push_str(&self.sharing[usize::from(limited)]);
         for database in 0..self.databases {
             text.push_str(&format!("[databases.db{database}]\nhost = \"127.0.0.1\"\n"));
             if limited {

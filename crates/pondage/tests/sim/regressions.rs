@@ -1,6 +1,7 @@
 //! What the simulator found once, said again by hand: a few clients, each line in its order, at
 //! every one of some seeds.
 
+use pondage::session::client::Hold;
 use wire::pg::frontend::{self, Target};
 
 use crate::client::Client;
@@ -182,6 +183,192 @@ fn a_parse_in_a_failed_transaction_is_refused_even_if_the_server_has_the_text() 
             run(out, "s1");
             frontend::put_sync(out);
         });
+        world.settle()
+    });
+}
+
+/// Statements join wherever they may.
+fn sharing(workers: usize, pool_size: u32) -> Plan {
+    let mut plan = Plan::quiet("transaction", workers, pool_size);
+    let text = "coalesce_short = \"100s\"\ncoalesce_writes = true\n";
+    plan.sharing = [text.to_owned(), text.to_owned()];
+    plan
+}
+
+/// A statement of this shape comes often enough to join.
+fn warm(world: &mut World, client: usize, shape: &str) -> Result<(), String> {
+    for turn in 0..8 {
+        say(world, client, &shape.replace('?', &format!("'warm{client}-{turn}'")));
+        world.settle()?;
+    }
+    Ok(())
+}
+
+/// Symptom: a Bind of the unnamed statement worked after a simple query that was cancelled while
+/// it waited for a server. Cause: the query was taken back as if it had not been.
+#[test]
+fn a_cancelled_query_drops_the_unnamed_statement() {
+    script(Plan::quiet("transaction", 1, 1), &[0, 0], |world| {
+        world.settle()?;
+        send(&mut world.clients[0], |out| {
+            parse(out, "", "echo one");
+            run(out, "");
+            frontend::put_sync(out);
+        });
+        world.settle()?;
+        say(world, 1, "begin");
+        world.settle()?;
+        say(world, 0, "echo two");
+        world.until(|world| world.known(0).is_some_and(|client| client.hold == Hold::Waiting))?;
+        world.cancel(0, true);
+        world.until(|world| world.known(0).is_some_and(|client| client.hold == Hold::No))?;
+        say(world, 1, "rollback");
+        world.settle()?;
+        send(&mut world.clients[0], |out| {
+            run(out, "");
+            frontend::put_sync(out);
+        });
+        world.settle()
+    });
+}
+
+/// Symptom: a client got two FATAL errors. Cause: it stood in the pool's queue for all who had
+/// gathered, and was refused once for each.
+#[test]
+fn a_client_that_waits_for_its_group_is_refused_once() {
+    let mut plan = sharing(1, 1);
+    plan.habits.storm = true;
+    script(plan, &[0, 0], |world| {
+        warm(world, 0, "echo ?")?;
+        world.unreachable = true;
+        world.kill_servers(true);
+        world.settle()?;
+        say(world, 0, "echo 'first'");
+        say(world, 1, "echo 'second'");
+        world.settle()?;
+        world.unreachable = false;
+        Ok(())
+    });
+}
+
+/// Symptom: a client heard of its write before that was on disk. Cause: the answer was put behind
+/// one that was being written.
+#[test]
+fn the_answer_to_a_write_waits_also_behind_one_that_is_being_written() {
+    let mut plan = sharing(1, 2);
+    (plan.slow, plan.sluggish) = (true, 0.9);
+    script(plan, &[0], |world| {
+        warm(world, 0, "write 0 ?")?;
+        for turn in 0..30 {
+            say(world, 0, &format!("big 900 'before{turn}'"));
+            world.until(|world| world.known(0).is_some_and(|client| !client.out.is_empty()))?;
+            say(world, 0, &format!("write 0 'now{turn}'"));
+            world.settle()?;
+        }
+        Ok(())
+    });
+}
+
+/// Symptom: a Bind of the unnamed statement was answered by the error of a Parse before it.
+/// Cause: a statement among others kept what it had parsed, though the Parse had failed.
+#[test]
+fn an_unnamed_statement_that_was_refused_is_not_there() {
+    script(sharing(1, 1), &[0], |world| {
+        world.settle()?;
+        for mark in ["1", "2", "3", "4", "5", "6", "7", "invalid-8"] {
+            send(&mut world.clients[0], |out| {
+                parse(out, "", &format!("echo '{mark}'"));
+                run(out, "");
+                frontend::put_sync(out);
+            });
+            world.settle()?;
+        }
+        send(&mut world.clients[0], |out| {
+            run(out, "");
+            frontend::put_sync(out);
+        });
+        world.settle()
+    });
+}
+
+/// Symptom: a client that had been told of a server's end got more rows. Cause: its statement had
+/// begun to be answered, but the server had nothing left of it, so it was sent again.
+#[test]
+fn a_statement_is_not_sent_again_to_a_client_that_was_told() {
+    let mut plan = sharing(1, 1);
+    plan.habits.storm = true;
+    script(plan, &[0, 0], |world| {
+        warm(world, 0, "sleep 0 ?")?;
+        say(world, 0, "sleep 1000000000 'long'");
+        world.until(World::is_asleep)?;
+        world.flush_servers();
+        world.until(|world| {
+            world.clients[0].history.back().is_some_and(|last| last.contains("T "))
+        })?;
+        world.kill_servers(true);
+        world.settle()
+    });
+}
+
+/// Symptom: a client that was killed while its write waited for the flush was not told, and never
+/// closed. Cause: what it was told was held back with the answer.
+#[test]
+fn a_client_that_is_killed_before_the_flush_hears_of_that_and_not_of_its_write() {
+    let mut plan = sharing(1, 1);
+    plan.sluggish = 0.9;
+    plan.habits.storm = true;
+    script(plan, &[0], |world| {
+        warm(world, 0, "write 0 ?")?;
+        say(world, 0, "write 0 'now'");
+        world.until(|world| {
+            world.known(0).is_some_and(|client| client.corked && !client.out.is_empty())
+        })?;
+        world.kill_client(0);
+        world.settle()
+    });
+}
+
+/// Symptom: a client was told that something had been cancelled when it had asked for nothing.
+/// Cause: its request had been cancelled while its server was prepared; the server died, and the
+/// client was put into the queue for another.
+#[test]
+fn a_client_whose_request_was_cancelled_does_not_wait_for_a_server() {
+    let mut plan = Plan::quiet("transaction", 1, 1);
+    (plan.check_delay_ms, plan.sluggish) = (1, 0.9);
+    plan.habits.storm = true;
+    script(plan, &[0, 0], |world| {
+        world.settle()?;
+        say(world, 0, "echo one");
+        world.until(|world| world.known(0).is_some_and(|client| client.hold == Hold::SetUp))?;
+        world.cancel(0, true);
+        world.until(|world| world.known(0).is_some_and(|client| client.input.is_empty()))?;
+        world.kill_servers(false);
+        world.until(|world| world.known(0).is_some_and(|client| client.hold != Hold::SetUp))?;
+        world.cancel(0, true);
+        world.settle()?;
+        say(world, 0, "echo two");
+        world.settle()
+    });
+}
+
+/// Symptom: after reloads a database's last place could not be taken. Cause: a server that was on
+/// its way between two workers at a reload was counted by the old rules, for ever.
+#[test]
+fn a_server_that_moves_during_a_reload_is_counted_by_the_new_rules() {
+    script(Plan::quiet("transaction", 2, 1), &[0, 1], |world| {
+        world.reload(1);
+        world.settle()?;
+        say(world, 0, "echo one");
+        world.settle()?;
+        say(world, 1, "echo two");
+        world.until(World::is_server_moving)?;
+        world.reload(0);
+        world.settle()?;
+        world.reload(1);
+        world.settle()?;
+        world.kill_servers(true);
+        world.settle()?;
+        say(world, 0, "echo three");
         world.settle()
     });
 }

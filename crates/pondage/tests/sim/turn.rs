@@ -271,7 +271,8 @@ impl World {
         match message {
             ToControl::Open { ticket, config, kind: OpenKind::Pooled, .. } => {
                 let database = config.database.clone();
-                if self.plan.habits.storm && !self.calm && self.random.random_bool(0.1) {
+                let bad_luck = self.plan.habits.storm && !self.calm;
+                if self.unreachable || bad_luck && self.random.random_bool(0.1) {
                     let error = OpenError {
                         code: "08001".to_owned(),
                         message: "no way".to_owned(),

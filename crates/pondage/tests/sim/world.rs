@@ -68,6 +68,8 @@ pub struct World {
     pub(crate) unwritten: Vec<(usize, u32, bool)>,
     answers: Vec<oneshot::Receiver<Result<(), String>>>,
     pub(crate) calm: bool,
+    /// No server can be opened.
+    pub unreachable: bool,
     paused: bool,
     pub opened: u32,
     pub cancelled: u32,
@@ -124,6 +126,7 @@ impl World {
             unwritten: Vec::new(),
             answers: Vec::new(),
             calm: false,
+            unreachable: false,
             paused: false,
             opened: 0,
             cancelled: 0,
@@ -402,33 +405,22 @@ impl World {
             };
             self.command(command);
         }
+        if self.plan.habits.alters && self.random.random_bool(0.002) {
+            self.redefine("db0");
+        }
         if !self.plan.habits.storm {
             return;
         }
-        if self.random.random_bool(0.01) && !self.servers.is_empty() {
-            let server = self.random.random_range(0..self.servers.len());
+        let live: Vec<usize> =
+            (0..self.servers.len()).filter(|at| !self.servers[*at].gone).collect();
+        if self.random.random_bool(0.01) && !live.is_empty() {
+            let server = live[self.random.random_range(0..live.len())];
             let says_so = self.random.random_bool(0.5);
-            let server = &mut self.servers[server];
-            if !server.gone && !server.model.dead {
-                server.model.die(says_so);
-                if !says_so {
-                    let keep = self.random.random_range(0..=server.model.out.len());
-                    server.model.out.truncate(keep);
-                }
-            }
+            self.kill_server(server, says_so);
         }
         if self.random.random_bool(0.005) {
             let client = self.random.random_range(0..self.clients.len());
-            let client = &self.clients[client];
-            if let Some(slot) = client.slot {
-                let generation = self.planes[client.plane].clients.get(slot).map(|c| c.generation);
-                if let Some(generation) = generation {
-                    let command = Command::KillClient { slot, generation };
-                    let (reply, _) = oneshot::channel();
-                    let mail = Mail::Tell(ToWorker::Command { command, reply });
-                    self.post.push(Post { due: self.now, plane: client.plane, mail });
-                }
-            }
+            self.kill_client(client);
         }
     }
 
@@ -441,7 +433,64 @@ impl World {
         }
     }
 
-    fn reload(&mut self, config: usize) {
+    pub fn kill_server(&mut self, server: usize, says_so: bool) {
+        let server = &mut self.servers[server];
+        if server.gone || server.model.dead {
+            return;
+        }
+        server.model.die(says_so);
+        if !says_so {
+            let keep = self.random.random_range(0..=server.model.out.len());
+            server.model.out.truncate(keep);
+        }
+    }
+
+    /// What the servers have to say so far is on its way.
+    pub fn flush_servers(&mut self) {
+        self.servers.iter_mut().for_each(|server| server.model.flush());
+    }
+
+    pub fn kill_servers(&mut self, says_so: bool) {
+        (0..self.servers.len()).for_each(|server| self.kill_server(server, says_so));
+    }
+
+    pub fn kill_client(&mut self, client: usize) {
+        let Client { slot: Some(slot), plane, .. } = self.clients[client] else { return };
+        let client = self.planes[plane].clients.get(slot);
+        let Some(generation) = client.map(|client| client.generation) else { return };
+        let command = Command::KillClient { slot, generation };
+        let (reply, _) = oneshot::channel();
+        let mail = Mail::Tell(ToWorker::Command { command, reply });
+        self.post.push(Post { due: self.now, plane, mail });
+    }
+
+    /// What the pooler knows of a client.
+    pub fn known(&self, client: usize) -> Option<&pondage::session::client::Client> {
+        let client = &self.clients[client];
+        self.planes[client.plane].clients.get(client.slot?)
+    }
+
+    /// Goes on until something is so, but not for ever.
+    pub fn until(&mut self, so: impl Fn(&World) -> bool) -> Checked {
+        self.calm = true;
+        for _ in 0..500 {
+            if so(self) {
+                break;
+            }
+            self.round()?;
+        }
+        Ok(())
+    }
+
+    pub fn is_asleep(&self) -> bool {
+        self.servers.iter().any(|server| server.wakes.is_some())
+    }
+
+    pub fn is_server_moving(&self) -> bool {
+        self.post.iter().any(|post| matches!(post.mail, Mail::Moved { .. }))
+    }
+
+    pub fn reload(&mut self, config: usize) {
         for plane in 0..self.planes.len() {
             let config = self.configs[config].clone();
             let reload = ToWorker::Reload { config, tls: None };
@@ -460,16 +509,19 @@ impl World {
 
     fn cancel_somebody(&mut self) {
         let at = self.random.random_range(0..self.clients.len());
+        let right = !self.random.random_bool(0.3);
+        self.cancel(at, right);
+    }
+
+    /// Somebody, with the right key or not, wants to cancel what a client does.
+    pub fn cancel(&mut self, at: usize, right: bool) {
         let client = &mut self.clients[at];
         let Some((number, mut key)) = client.key.clone() else { return };
         if client.vanished || client.closed {
             return;
         }
-        if self.random.random_bool(0.3) {
-            key[0] ^= 1;
-        } else {
-            client.cancelled = true;
-        }
+        client.cancelled |= right;
+        key[0] ^= u8::from(!right);
         let mut bytes = Vec::new();
         startup::put_cancel(&mut bytes, number, &key);
         let plane = self.random.random_range(0..self.planes.len());

@@ -111,8 +111,9 @@ impl Plane {
             || (client.queued_resume && conn.server.is_quiet() && !client.batch_open);
         if before_its_turn && conn.server.status() == TxStatus::Idle {
             // It has a server by now, but its request has not been sent.
-            // A Sync or Flush runs nothing.
-            if client.input.first().is_some_and(|head| b"QPBDECF".contains(head)) {
+            // A Sync or Flush runs nothing; nor does what has not come yet.
+            let header = frame::header(&client.input).ok().flatten();
+            if header.is_some_and(|header| b"QPBDECF".contains(&header.tag)) {
                 self.drop_request(slot);
                 self.settle_server(server);
             }

@@ -9,6 +9,7 @@ use backend::reply::{Fate, Kind, Owner, Request};
 use backend::server::{LastWords, Unnamed};
 use backend::settings::Change;
 use wire::pg::backend::{error_fields, TxStatus};
+use wire::pg::frame;
 use wire::pg::frontend::{self, Target};
 use wire::pg::sqlstate;
 
@@ -292,11 +293,15 @@ impl Plane {
         let at = self.servers[server].pool;
         let client = &mut self.clients[slot];
         client.server = NONE;
-        client.hold = Hold::Waiting;
+        // Its request may have been cancelled meanwhile.
+        let asks = matches!(frame::header(&client.input), Ok(Some(_)));
+        client.hold = if asks { Hold::Waiting } else { Hold::No };
         let since = client.began;
         self.servers[server].client = NONE;
         self.close_server(server);
-        self.pools[at as usize].pool.wait_first(slot, since);
+        if asks {
+            self.pools[at as usize].pool.wait_first(slot, since);
+        }
         self.serve(at);
     }
 
@@ -550,9 +555,14 @@ impl Plane {
     /// Ends a client: it is told why, then closed. One that has part of a message is only closed:
     /// an error would be taken for the rest of it.
     pub(super) fn close_client(&mut self, slot: u32, refused: Option<&Refused>) {
-        let Some(client) = self.clients.get(slot) else { return };
+        let Some(client) = self.clients.get_mut(slot) else { return };
         if matches!(client.phase, Phase::Leaving) {
             return;
+        }
+        // What is held back is not safe yet, and stays unheard.
+        let corked = std::mem::take(&mut client.corked);
+        if corked {
+            client.out.clear();
         }
         // In the middle of a row the client would take the reason for a part of it; and the server
         // may have given one already.
@@ -561,7 +571,7 @@ impl Plane {
             conn.server.is_within_message(Owner(slot))
                 || *conn.server.last_words() == LastWords::ToldTo(Owner(slot))
         });
-        if let Some(refused) = refused.filter(|_| !deaf) {
+        if let Some(refused) = refused.filter(|_| corked || !deaf) {
             self.tell(slot, |out| refused.put(out));
         }
         self.release_client(slot);

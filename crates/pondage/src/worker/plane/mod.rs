@@ -139,6 +139,8 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct ServerParts {
     pub pool: PoolName,
+    /// The budgets that it is counted in, beside its pool's.
+    pub also: Vec<(Arc<Budget>, u32)>,
     pub conn: ServerConn,
 }
 

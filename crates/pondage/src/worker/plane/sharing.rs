@@ -15,14 +15,23 @@ impl Plane {
         let pool = &mut self.pools[conn.pool as usize];
         pool.pool.remove_idle(server);
         pool.servers.retain(|known| *known != server);
-        let parts = Box::new(ServerParts { pool: pool.name.clone(), conn: *conn });
+        let (name, also) = (pool.name.clone(), pool.limits.also.clone());
+        let parts = Box::new(ServerParts { pool: name, also, conn: *conn });
         self.effects.push(Effect::GiveServer { slot: server, worker: to, parts });
     }
 
     /// An idle server from another worker.
     pub fn server_arrived(&mut self, parts: ServerParts) -> Option<u32> {
-        let config = self.config.pool(&parts.pool.database, &parts.pool.user).ok()?;
+        parts.also.iter().for_each(|(budget, _)| budget.give_back());
+        let Ok(config) = self.config.pool(&parts.pool.database, &parts.pool.user) else {
+            self.common.pool(&parts.pool).servers.give_back();
+            return None;
+        };
         let at = self.pool_of(config);
+        // A reload may have been between: then it is counted by other rules from now on.
+        for (budget, _) in &self.pools[at as usize].limits.also {
+            budget.take(u32::MAX);
+        }
         let epoch = self.pools[at as usize].epoch;
         let server = self.servers.insert(|_, generation| ServerConn {
             generation,

@@ -69,12 +69,10 @@ impl Plane {
     pub(super) fn check_corked(&mut self, server: u32) {
         let Some(conn) = self.servers.get(server) else { return };
         let Some(owner) = conn.server.works_for() else { return };
-        let Some(client) = self.clients.get_mut(owner.0) else { return };
+        let Some(client) = self.clients.get(owner.0) else { return };
         if !client.corked || client.out.len() < CORKED_BYTES_MAX {
             return;
         }
-        client.out.clear();
-        client.corked = false;
         debug_assert!(client.server == NONE);
         let refused = Refused::new(
             sqlstate::PROGRAM_LIMIT_EXCEEDED,

@@ -601,6 +601,10 @@ impl Plane {
         conn.carrier.close();
         let works_for = conn.server.works_for();
         let group_writes = conn.carrier.owners().any(|owner| self.clients[owner.0].corked);
+        if conn.server.is_dying() {
+            // Its end tells what becomes of whom.
+            return;
+        }
         if group_writes {
             // A write that was sent can't be taken back; each waits for a lock only so long.
             return;
@@ -633,19 +637,15 @@ impl Plane {
         self.close_server(server);
         for ((owner, begun), within) in owners.into_iter().zip(begun).zip(within) {
             let Some(client) = self.clients.get_mut(owner.0) else { continue };
-            if !begun && !client.corked {
+            if !begun && told != owner && !client.corked {
                 self.pools[pool].totals.coalesced.lost += 1;
                 self.requeue(owner.0);
                 continue;
             }
-            if client.corked {
-                client.out.clear();
-                client.corked = false;
-            }
             if let Some(unit) = &mut client.unit {
                 unit.server = NONE;
             }
-            let silent = within || told == owner;
+            let silent = !client.corked && (within || told == owner);
             self.close_client(owner.0, (!silent).then_some(refused));
         }
     }
@@ -661,6 +661,9 @@ impl Plane {
         let owner = Owner(slot);
         let writes = self.clients[slot].corked;
         let conn = &mut self.servers[server];
+        if conn.server.is_dying() {
+            return;
+        }
         if conn.server.works_for() == Some(owner) {
             conn.server.cancelling = Some(owner);
             self.empty_carrier(server);
