@@ -38,6 +38,8 @@ pub struct History {
     /// How long they took, in microseconds, a moving average. It has the waiting for a processor
     /// in it, which on a busy machine is most of it.
     alone_us: u32,
+    /// How long it took among others, in microseconds, a moving average.
+    joined_us: u32,
     /// Runs among others that are remembered; the older ones count less and less.
     joined: u32,
     /// Those that took longer than `coalesce_short`.
@@ -69,11 +71,7 @@ const ALONE_TIMES: u32 = 10;
 
 impl History {
     pub fn ran_alone(&mut self, took: Duration, long_answer: bool) {
-        let took = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
-        self.alone_us = match self.alone {
-            0 => took,
-            _ => (u64::from(self.alone_us) * 7 / 8 + u64::from(took) / 8) as u32,
-        };
+        self.alone_us = moved(self.alone_us, took, self.alone == 0);
         self.alone = (self.alone + 1).min(ALONE_FIRST);
         self.banned = if long_answer { BANNED } else { self.banned.saturating_sub(1) };
     }
@@ -84,6 +82,7 @@ impl History {
             (self.slow, self.stalled) = (self.slow / 2, self.stalled / 2);
         }
         self.joined += 1;
+        self.joined_us = moved(self.joined_us, took, self.joined == 1);
         self.slow += u32::from(took > short);
         self.stalled += u32::from(took > stall);
         // And one more of each, so that the first is not the last.
@@ -94,9 +93,23 @@ impl History {
         }
     }
 
+    /// How long one of them among others keeps a server.
+    pub fn pace(&self) -> Duration {
+        Duration::from_micros(u64::from(self.joined_us))
+    }
+
     fn is_short(&self, short: Duration) -> bool {
         let alone = Duration::from_micros(u64::from(self.alone_us));
         self.banned == 0 && alone <= short * ALONE_TIMES
+    }
+}
+
+/// An average that has moved by an eighth of the way.
+fn moved(average: u32, took: Duration, first: bool) -> u32 {
+    let took = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
+    match first {
+        true => took,
+        false => (u64::from(average) * 7 / 8 + u64::from(took) / 8) as u32,
     }
 }
 

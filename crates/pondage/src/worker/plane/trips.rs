@@ -16,7 +16,7 @@ use backend::settings::Settings;
 use wire::pg::frontend::{self, Target};
 use wire::pg::sqlstate;
 
-use super::{Effect, Place, Plane};
+use super::{Effect, Place, Plane, ServerConn};
 use crate::control::messages::{PoolName, ToControl};
 use crate::route::{Verdict, Way, Why};
 use crate::session::client::{Hold, NONE};
@@ -80,7 +80,10 @@ impl Plane {
         }
         let pool = &self.pools[at as usize];
         let of = &pool.company.groups[group];
-        let open = of.carriers.iter().filter(|server| !self.servers[**server].carrier.is_closed());
+        let open = of.carriers.iter().filter(|server| {
+            let conn = &self.servers[**server];
+            !conn.carrier.is_closed() && !self.retires(conn)
+        });
         let most = if of.writes { 1 } else { CARRIERS };
         let impatient = now.since(arrived) >= PATIENCE;
         if !(open.count() < most || impatient || overtakes) {
@@ -109,9 +112,20 @@ impl Plane {
         let of = &pool.company.groups[group];
         let depth = pool.config.coalesce_depth as usize;
         let trips = if of.writes { 1 } else { TRIPS_MAX };
-        let has_room = |server: &&u32| self.servers[**server].carrier.room(depth, trips) > 0;
+        let has_room = |server: &&u32| {
+            let conn = &self.servers[**server];
+            conn.carrier.room(depth, trips) > 0 && !self.retires(conn)
+        };
         let free = of.carriers.iter().filter(has_room);
         free.min_by_key(|server| self.servers[**server].carrier.len()).copied()
+    }
+
+    /// It is to be closed as soon as nothing is in flight: so it takes no more.
+    fn retires(&self, conn: &ServerConn) -> bool {
+        let pool = &self.pools[conn.pool as usize];
+        let lifetime = pool.config.server_lifetime;
+        let old = !lifetime.is_zero() && self.now.since(conn.server.opened) >= lifetime;
+        old || conn.close_needed || conn.epoch != pool.epoch || conn.server.is_dying()
     }
 
     /// An idle server with these settings that needs nothing done to it first.
@@ -187,14 +201,22 @@ impl Plane {
         if writes {
             self.begin_train(server);
         }
+        // What is slow makes short trips: the last of one is not to wait until it stalls.
+        let budget = self.pools[at].config.coalesce_stall / 2;
+        let mut expected = Duration::ZERO;
         let mut open = false;
         for _ in 0..room {
+            if expected > budget {
+                break;
+            }
             let waiting = &mut self.pools[at].company.groups[group].waiting;
             let Some(slot) = waiting.pop_front() else { break };
             let Some(mut unit) = self.clients.get_mut(slot).and_then(|client| client.unit.take())
             else {
                 continue;
             };
+            let shape = self.pools[at].shapes.get(unit.shape);
+            expected += shape.map_or(Duration::ZERO, |shape| shape.history.pace());
             let conn = &mut self.servers[server];
             conn.carrier.board(Owner(slot), self.now);
             unit.server = server;
