@@ -21,6 +21,8 @@ pub enum Act {
     Simple,
     Extended,
     Prepared,
+    Shared,
+    Written,
     Pipeline,
     Transaction,
     CopyIn,
@@ -33,11 +35,13 @@ pub enum Act {
 }
 
 impl Act {
-    const ALL: [Act; 13] = [
+    const ALL: [Act; 15] = [
         Act::Connect,
         Act::Simple,
         Act::Extended,
         Act::Prepared,
+        Act::Shared,
+        Act::Written,
         Act::Pipeline,
         Act::Transaction,
         Act::CopyIn,
@@ -130,9 +134,11 @@ impl Restless {
             self.tally.done(Act::Connect);
         }
         let act = match self.random.random_range(0..100) {
-            0..18 => Act::Simple,
-            18..34 => Act::Extended,
-            34..54 => Act::Prepared,
+            0..10 => Act::Simple,
+            10..18 => Act::Extended,
+            18..30 => Act::Prepared,
+            30..50 => Act::Shared,
+            50..54 => Act::Written,
             54..64 => Act::Pipeline,
             64..74 => Act::Transaction,
             74..78 => Act::CopyIn,
@@ -153,6 +159,8 @@ impl Restless {
             Act::Simple => self.simple(),
             Act::Extended => self.extended(),
             Act::Prepared => self.prepared(),
+            Act::Shared => self.shared(),
+            Act::Written => self.written(),
             Act::Pipeline => self.pipeline(),
             Act::Transaction => self.transaction(),
             Act::CopyIn => self.copy_in(),
@@ -179,8 +187,13 @@ impl Restless {
         }
     }
 
+    /// Of two clients one has the settings that many others have, so that they share servers.
+    fn is_like_others(&self) -> bool {
+        self.number % 2 == 0
+    }
+
     fn connect(&mut self) {
-        self.name = self.mark();
+        self.name = if self.is_like_others() { "alike".to_owned() } else { self.mark() };
         self.prepared.clear();
         let parameters = [
             ("user", APP),
@@ -292,6 +305,61 @@ impl Restless {
             let closed = self.ask(&Batch::new().close(&format!("s{text}")).sync())?;
             assert_eq!(tags(&closed), "3Z");
         }
+        Ok(())
+    }
+
+    /// One of a few shapes that others run at the same time. One of ten fails.
+    fn shared(&mut self) -> Result<(), Gone> {
+        let mark = self.mark();
+        for _ in 0..self.random.random_range(1..8) {
+            let step = self.random.random_range(0..10);
+            let (batch, expected_tags) = self.shared_batch(&mark, step);
+            self.send(&batch)?;
+            let cancels = self.random.random_range(0..20) == 0;
+            if cancels {
+                let connection = self.connection.as_ref().expect("connected before each act");
+                connection.cancel(&self.address);
+            }
+            let answer = self.receive()?;
+            let error = answer.iter().find(|message| message.tag == tag::ERROR);
+            match error.map(|error| error.complaint().code) {
+                Some(code) if code == "57014" => assert!(cancels, "{mark}: nobody cancelled it"),
+                Some(code) => assert_eq!((step, code.as_str()), (0, "22012"), "{mark}"),
+                None => {
+                    assert_eq!(tags(&answer), expected_tags, "{mark}: {answer:?}");
+                    let row = answer.iter().find(|message| message.tag == tag::DATA_ROW);
+                    let expected = [mark.clone(), (100 / step).to_string()];
+                    assert_eq!(row.expect("a row").values(), expected.map(Some));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn shared_batch(&mut self, mark: &str, step: i32) -> (Batch, &'static str) {
+        let sql = format!("select '{mark}' as mark, 100 / n from steps where n = {step}");
+        let values = [mark, &step.to_string()];
+        let prepared = "select $1::text, 100 / n from steps where n = $2";
+        match self.random.random_range(0..3) {
+            0 => (Batch::new().query(&sql), "TDCZ"),
+            1 => {
+                let batch = Batch::new().parse("", prepared).bind("", &values);
+                (batch.describe_portal("").execute().sync(), "12TDCZ")
+            }
+            _ => {
+                let batch = Batch::new().parse("", &sql).bind("", &[]);
+                (batch.execute().sync(), "12DCZ")
+            }
+        }
+    }
+
+    /// A write that may travel in a train.
+    fn written(&mut self) -> Result<(), Gone> {
+        let mark = self.mark();
+        let sql = format!("insert into marks(mark) values ('{mark}') returning mark");
+        assert_eq!(self.one(&sql)?, mark);
+        let count = format!("select count(*) from marks where mark = '{mark}'");
+        assert_eq!(self.one(&count)?, "1");
         Ok(())
     }
 
@@ -417,6 +485,9 @@ impl Restless {
 
     fn setting(&mut self) -> Result<(), Gone> {
         assert_eq!(self.one("show application_name")?, self.name);
+        if self.is_like_others() {
+            return Ok(());
+        }
         let name = self.mark();
         let seen = self.run(&format!("set application_name to '{name}'"))?;
         assert_eq!(seen, "CSZ");
@@ -448,7 +519,9 @@ impl Restless {
         let begin = Batch::new().query("begin").query(&format!("select '{mark}', pg_sleep(0.05)"));
         let flushed = Batch::new().parse("v", "select 1").bind("v", &[]).execute().flush();
         let big = Batch::new().query(&format!("select '{}'", mark.repeat(20_000)));
-        let batch = match self.random.random_range(0..5) {
+        let shared = self.shared_batch(&mark, 1).0;
+        let batch = match self.random.random_range(0..6) {
+            5 => shared,
             0 => copy,
             1 => begin,
             2 => flushed,

@@ -1,8 +1,9 @@
 //! Half a thousand clients that do everything a client may do, while servers are killed and the
 //! operator reloads, reconnects and pauses.
 //!
-//! Every query carries its client's mark, and every reply is checked for it. At the end no client
-//! hangs, no server is lost, and the gateway's memory is back where it was.
+//! Half of them have the same settings, so that their statements share servers. Every query
+//! carries its client's mark, and every reply is checked for it. At the end no client hangs, no
+//! server is lost, and the gateway's memory is back where it was.
 //!
 //! `PONDAGE_SOAK_SECONDS` is how long it runs (60), `PONDAGE_SOAK_SEED` repeats the choices of a
 //! run that failed; threads still race, so it makes a repetition likely and not certain.
@@ -42,7 +43,9 @@ fn nothing_is_lost_and_nobody_gets_anothers_reply() {
     let database = cluster().database();
     database.run(
         "create table marks(id bigint generated always as identity, mark text); \
-         create index on marks(mark); grant all on marks to app",
+         create index on marks(mark); grant all on marks to app; \
+         create table steps(n int primary key); grant all on steps to app; \
+         insert into steps select generate_series(0, 9)",
     );
     let gateway = Gateway::start(settings(&database));
     // What is made once, by the first clients, belongs to the base.
@@ -60,6 +63,7 @@ fn nothing_is_lost_and_nobody_gets_anothers_reply() {
 
     println!("{}", tally.text());
     tally.assert_everything_happened();
+    assert_statements_have_joined(&gateway, &database);
     assert_nothing_is_lost(&gateway, &database);
     let left = settled_memory(&gateway, base);
     println!("memory: {base} bytes before, {peak} at its peak, {left} after");
@@ -74,6 +78,9 @@ fn settings(database: &Database) -> Config {
         .set("pool.pool_size", POOL_SIZE)
         .set("pool.max_prepared_statements", 20)
         .set("pool.wait_timeout", "60s")
+        .set("pool.coalesce_writes", true)
+        // Two processors are too busy for anything to be short.
+        .set("pool.coalesce_short", "1s")
         .set("telemetry.log_level", "error")
 }
 
@@ -129,6 +136,16 @@ fn join(clients: Vec<Running>) {
         }
     }
     assert!(failed.is_empty(), "{} of {CLIENTS} clients: {failed:#?}", failed.len());
+}
+
+/// Statements have gone each way of sharing, and some came to nothing on it.
+fn assert_statements_have_joined(gateway: &Gateway, database: &Database) {
+    let rows = gateway.show("coalesce");
+    let row = rows.iter().find(|row| row["database"] == database.name).expect("the pool");
+    println!("{row:?}");
+    for counter in ["joined", "batched", "trained", "prepared", "skipped"] {
+        assert_ne!(row[counter], "0", "{counter}: {row:?}");
+    }
 }
 
 /// What Pondage says of its servers agrees with PostgreSQL, and all are idle.

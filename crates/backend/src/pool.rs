@@ -126,8 +126,10 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
         at.map(|at| self.idle.remove(at)).is_some()
     }
 
-    pub fn wait(&mut self, client: C, now: Moment) {
-        self.waiting.push_back((client, now));
+    /// Waits for a server, at the place of its arrival.
+    pub fn wait(&mut self, client: C, arrived: Moment) {
+        let place = self.waiting.partition_point(|(_, since)| *since <= arrived);
+        self.waiting.insert(place, (client, arrived));
     }
 
     /// Back to the head of the queue: its server died before anything was sent.
@@ -252,6 +254,16 @@ mod tests {
         assert_eq!(pool.take(), None, "client 7 came first");
         assert_eq!(pool.next_waiting(), Some((7, NOW)));
         assert_eq!(pool.take(), Some(1));
+    }
+
+    #[test]
+    fn who_comes_late_to_the_queue_has_the_place_of_its_arrival() {
+        let mut pool = pool();
+        for (client, arrived) in [(1, 10), (2, 30), (3, 20), (4, 30), (5, 5)] {
+            pool.wait(client, Moment(arrived));
+        }
+        let order: Vec<u32> = std::iter::from_fn(|| pool.next_waiting()).map(|(c, _)| c).collect();
+        assert_eq!(order, [5, 1, 3, 2, 4]);
     }
 
     #[test]

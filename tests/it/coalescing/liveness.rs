@@ -3,7 +3,8 @@
 
 use wire::pg::backend::tag;
 
-use super::crowd::{counters, explained, learn, patient};
+use super::crowd::{counters, explained, learn, patient, Crowd};
+use crate::kit::cluster::{APP, APP_PASSWORD};
 use crate::kit::{cluster, wait, Config, Database, Gateway, WireClient};
 use crate::traps::batch::Batch;
 use crate::traps::servers::direct;
@@ -139,4 +140,44 @@ fn writes_behind_a_locked_row(form: fn(&str) -> Batch) {
 fn a_write_behind_one_that_waits_for_a_row_is_answered_in_a_train() {
     writes_behind_a_locked_row(simple);
     writes_behind_a_locked_row(extended);
+}
+
+/// A client of other settings than everybody else's.
+fn odd_one(crowd: &Crowd, number: usize) -> WireClient {
+    let name = format!("odd {number}");
+    let database = crowd.database.name.as_str();
+    let parameters = [("user", APP), ("database", database), ("application_name", &name)];
+    WireClient::login_with(&crowd.gateway.address(), APP_PASSWORD, &parameters)
+}
+
+/// Symptom: with clients of other settings around, those of a group waited for more than 20 s.
+/// Cause: a group has one place in the queue of the pool. Who stands there took a server of other
+/// settings for itself, and the next of the group went to the end of the queue. Fix: it has the
+/// place of its arrival.
+#[test]
+fn a_group_is_not_overtaken_by_clients_of_other_settings_that_came_later() {
+    let mut crowd = Crowd::start(8, "create table log(n int)", |config| config);
+    let read = Batch::new().query("select count(*) from log");
+    crowd.learn(&read, "batch");
+    let mut odd: Vec<WireClient> = (0..4).map(|number| odd_one(&crowd, number)).collect();
+    let mut holder = odd_one(&crowd, 99);
+    for round in 0..5 {
+        holder.run("begin");
+        holder.one("select pg_backend_pid()");
+        crowd.clients.iter_mut().for_each(|client| read.to(client));
+        crowd.gathered(8);
+        for client in &mut odd {
+            Batch::new().query("insert into log values (1)").to(client);
+        }
+        crowd.gathered(12);
+        holder.run("commit");
+        for client in &mut crowd.clients {
+            let answer = client.until_ready();
+            let seen = (round * odd.len()).to_string();
+            assert_eq!(answer[1].values(), [Some(seen)], "they came before the writes");
+        }
+        odd.iter_mut().for_each(|client| drop(client.until_ready()));
+    }
+    let counted = crowd.counters();
+    assert!(counted["alone_settings"] >= 5 && counted["joined"] >= 5 * 7, "{counted:?}");
 }

@@ -1,6 +1,12 @@
 //! Unmodified programs and drivers, many clients at once.
 
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, NoTls};
+
 use super::crowd::{counters, learn, patient};
+use crate::kit::cluster::{APP, APP_PASSWORD};
 use crate::kit::{cluster, Gateway, Tool};
 use crate::traps::batch::Batch;
 
@@ -58,4 +64,65 @@ fn pgbench_keeps_its_books_with_writes_in_trains() {
     assert_eq!(cluster().superuser(&database.name).one(books), "3000/3000");
     let counted = counters(&gateway, &database);
     assert!(counted["trained"] > 3_000, "{counted:?}");
+}
+
+/// Runs `rounds` of statements with the client's own marks.
+async fn ask_again_and_again(client: Client, number: i32, rounds: i32) {
+    let prepared = client.prepare("select $1::text, n / $2 from t where n = $3").await.expect("it");
+    for round in 0..rounds {
+        let mark = format!("client {number}, round {round}");
+        let (divisor, n) = (i32::from(round % 10 != 0), (number * 31 + round) % 100);
+        match client.query_one(&prepared, &[&mark, &divisor, &n]).await {
+            Ok(row) => {
+                assert_eq!((row.get::<_, String>(0), row.get::<_, i32>(1)), (mark.clone(), n));
+                assert_eq!(divisor, 1);
+            }
+            Err(error) => {
+                assert_eq!(divisor, 0, "{mark}: {error}");
+                assert_eq!(error.code(), Some(&SqlState::DIVISION_BY_ZERO), "{mark}");
+            }
+        }
+        let sql = format!("select '{mark}' as mark, n from t where n = {n}");
+        let messages = client.simple_query(&sql).await.expect("rows");
+        let row = messages.iter().find_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        assert_eq!(row.expect("a row").get("mark"), Some(mark.as_str()));
+    }
+}
+
+#[test]
+fn many_clients_of_a_driver_join_and_get_their_own_rows() {
+    const CLIENTS: i32 = 40;
+    const ROUNDS: i32 = 60;
+    const LIMIT: Duration = Duration::from_secs(60);
+    let database = cluster().database();
+    let set_up = "create table t(n int); insert into t select generate_series(0, 99)";
+    crate::traps::servers::direct(&database).run(set_up);
+    let gateway = Gateway::start(patient(&database).set("pool.pool_size", 3));
+    let mut config = tokio_postgres::Config::new();
+    config.host("127.0.0.1").port(gateway.port).dbname(&database.name);
+    config.user(APP).password(APP_PASSWORD);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let tasks: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                let config = config.clone();
+                tokio::spawn(async move {
+                    let (client, connection) = config.connect(NoTls).await.expect("a connection");
+                    tokio::spawn(connection);
+                    ask_again_and_again(client, number, ROUNDS).await;
+                })
+            })
+            .collect();
+        for task in tasks {
+            tokio::time::timeout(LIMIT, task).await.expect("an end in time").expect("a client");
+        }
+    });
+    drop(runtime);
+    let counted = counters(&gateway, &database);
+    assert!(counted["joined"] > (CLIENTS * ROUNDS) as u64 / 2, "{counted:?}");
+    assert!(counted["joined"] > counted["trips"], "{counted:?}");
+    assert!(counted["batched"] > 0 && counted["skipped"] > 0, "{counted:?}");
 }

@@ -138,7 +138,7 @@ impl Plane {
     }
 
     /// The statement that is coming is of this shape.
-    fn note(&mut self, slot: u32, shape: u32) -> u32 {
+    pub(super) fn note(&mut self, slot: u32, shape: u32) -> u32 {
         self.clients[slot].asking = shape;
         shape
     }
@@ -182,7 +182,7 @@ impl Plane {
         Some(way)
     }
 
-    fn alone(&mut self, slot: u32, id: u32, why: Why) -> Option<Taken> {
+    pub(super) fn alone(&mut self, slot: u32, id: u32, why: Why) -> Option<Taken> {
         self.count_why(slot, why);
         let pool = self.clients[slot].pool as usize;
         if let Some(shape) = self.pools[pool].shapes.get_mut(id) {

@@ -155,7 +155,11 @@ impl Plane {
             self.carry(server, group);
             self.load(server, group);
         } else {
+            let shape = self.clients[slot].unit.as_ref().map_or(NONE, |unit| unit.shape);
             self.travel_alone(slot, Why::Settings);
+            // It has a server, so nobody looks at it again.
+            self.note(slot, shape);
+            self.alone(slot, shape, Why::Settings);
             self.attach(slot, server, since);
         }
     }
