@@ -44,7 +44,7 @@ impl Tally {
         let often = [self.alone, self.joined, company, self.batched, self.trained, self.prepared];
         let seldom = [self.skipped, self.stalled];
         let enough = often.iter().all(|count| *count >= seeds)
-            && seldom.iter().all(|count| *count >= seeds / 5)
+            && seldom.iter().all(|count| *count >= seeds / 10)
             && self.lost >= seeds / 200;
         assert!(enough || seeds < 200, "in {seeds} seeds too little has happened: {self:?}");
     }
