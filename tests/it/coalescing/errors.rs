@@ -194,7 +194,7 @@ fn killer(database: &str, stop: Arc<AtomicBool>) -> std::thread::JoinHandle<usiz
 }
 
 #[test]
-fn reads_on_a_server_that_is_lost_are_answered() {
+fn reads_behind_one_whose_server_is_lost_are_answered() {
     let mut crowd = Crowd::start(8, TABLES, |config| config.set("pool.pool_size", 1));
     let ask = |n: i32| {
         let batch = Batch::new().parse("", "select slow(n - $1) from numbers where id = 5");
@@ -203,7 +203,7 @@ fn reads_on_a_server_that_is_lost_are_answered() {
     crowd.learn(&ask(1), "batch");
     let before = crowd.counters();
     crowd.hold();
-    // Only those that ask before the end of their server's days sleep; see below.
+    // The first of them sleeps.
     for (number, client) in crowd.clients.iter_mut().enumerate() {
         let sql = ask(if number == 0 { 6 } else { -(number as i32) });
         sql.to(client);
@@ -213,24 +213,21 @@ fn reads_on_a_server_that_is_lost_are_answered() {
     wait::until("the sleeping server to be ended", || {
         let end = "select count(pg_terminate_backend(pid)) from pg_stat_activity \
                    where wait_event = 'PgSleep' and datname = current_database()";
-        // The second time the sleeper is cancelled: it was sent again, and sleeps again.
         crowd.database.one(end) == "1"
     });
-    wait::until("the sleeper to sleep again", || {
-        let sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep' and \
-                      datname = current_database()";
-        crowd.database.one(sleeps) == "1"
-    });
-    crowd.clients[0].cancel(&crowd.gateway.address());
-    let error = crowd.clients[0].until_ready();
-    assert!(error.iter().any(|message| message.tag == tag::ERROR), "{error:?}");
+    // Its answer had begun when it was ended: PostgreSQL sends what it has, and its last words.
+    let told = std::iter::from_fn(|| crowd.clients[0].try_message_or_cut());
+    let told: Vec<_> = told.filter(|message| message.tag == tag::ERROR).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].complaint().code, "57P01");
     for number in 1..8 {
         let answer = crowd.clients[number].until_ready();
         let row = answer.iter().find(|message| message.tag == tag::DATA_ROW).expect("a row");
         assert_eq!(row.values()[0], Some((5 + number).to_string()));
     }
     let after = crowd.counters();
-    assert!(after["lost"] - before["lost"] >= 8, "{before:?} {after:?}");
+    let grown = |name: &str| after[name] - before[name];
+    assert!(grown("lost") + grown("skipped") >= 7, "{before:?} {after:?}");
 }
 
 #[test]

@@ -391,7 +391,7 @@ impl Postgres {
     pub(crate) fn end(&mut self) {
         let logged = std::mem::take(&mut self.emitted) || !self.writes.is_empty();
         self.deeds.extend(self.writes.drain(..).map(Deed::Committed));
-        let waits = !self.value("synchronous_commit").is_some_and(|value| value == "off");
+        let waits = self.value("synchronous_commit").is_none_or(|value| value != "off");
         if logged && waits {
             self.deeds.push(Deed::Flushed);
         }
