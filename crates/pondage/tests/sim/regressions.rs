@@ -372,3 +372,24 @@ fn a_server_that_moves_during_a_reload_is_counted_by_the_new_rules() {
         world.settle()
     });
 }
+
+/// Not a bug that was: a cancel that comes late hits another's write in the same train, which is
+/// sent again.
+#[test]
+fn a_cancel_that_hits_anothers_write_is_not_heard_of() {
+    let mut plan = sharing(1, 2);
+    plan.sharing[0].push_str("coalesce_stall = \"5ms\"\n");
+    plan.sharing[1].push_str("coalesce_stall = \"5ms\"\n");
+    script(plan, &[0, 0, 0], |world| {
+        warm(world, 0, "write 0 ?")?;
+        for turn in 0..10 {
+            for client in 0..3 {
+                say(world, client, &format!("write 90000 'locked{turn}-{client}'"));
+            }
+            world.until(World::is_asleep)?;
+            world.cancel(0, true);
+            world.settle()?;
+        }
+        Ok(())
+    });
+}
