@@ -1,7 +1,7 @@
 //! What the simulator found once, said again by hand: a few clients, each line in its order, at
 //! every one of some seeds.
 
-use pondage::session::client::Hold;
+use pondage::session::client::{Hold, NONE};
 use wire::pg::frontend::{self, Target};
 
 use crate::client::Client;
@@ -291,6 +291,40 @@ fn an_unnamed_statement_that_was_refused_is_not_there() {
     });
 }
 
+/// Symptom: 26000 for an unnamed statement that had just been used. Cause: it had been skipped
+/// behind another's error, and was held to be refused though it was parsed the second time.
+#[test]
+fn an_unnamed_statement_that_was_skipped_and_sent_again_is_there() {
+    let mut plan = sharing(1, 1);
+    (plan.prepared, plan.sluggish) = (1, 0.9);
+    script(plan, &[0, 0, 0], |world| {
+        let (mut whole, mut bound) = (Vec::new(), Vec::new());
+        parse(&mut whole, "", "echo shared");
+        for out in [&mut whole, &mut bound] {
+            run(out, "");
+            frontend::put_sync(out);
+        }
+        warm(world, 1, "echo ?")?;
+        for _ in 0..8 {
+            world.clients[0].send(whole.clone());
+            world.settle()?;
+        }
+        for turn in 0..10 {
+            say(world, 1, &format!("echo 'invalid-{turn}'"));
+            world.clients[0].send(whole.clone());
+            world.until(|world| {
+                let unit = world.known(0).and_then(|client| client.unit.as_ref());
+                unit.is_some_and(|unit| unit.server != NONE)
+            })?;
+            world.clients[2].send(whole.clone());
+            world.settle()?;
+            world.clients[0].send(bound.clone());
+            world.settle()?;
+        }
+        Ok(())
+    });
+}
+
 /// Symptom: a client that had been told of a server's end got more rows. Cause: its statement had
 /// begun to be answered, but the server had nothing left of it, so it was sent again.
 #[test]
@@ -370,5 +404,26 @@ fn a_server_that_moves_during_a_reload_is_counted_by_the_new_rules() {
         world.settle()?;
         say(world, 0, "echo three");
         world.settle()
+    });
+}
+
+/// Not a bug that was: a cancel that comes late hits another's write in the same train, which is
+/// sent again.
+#[test]
+fn a_cancel_that_hits_anothers_write_is_not_heard_of() {
+    let mut plan = sharing(1, 2);
+    plan.sharing[0].push_str("coalesce_stall = \"5ms\"\n");
+    plan.sharing[1].push_str("coalesce_stall = \"5ms\"\n");
+    script(plan, &[0, 0, 0], |world| {
+        warm(world, 0, "write 0 ?")?;
+        for turn in 0..10 {
+            for client in 0..3 {
+                say(world, client, &format!("write 90000 'locked{turn}-{client}'"));
+            }
+            world.until(World::is_asleep)?;
+            world.cancel(0, true);
+            world.settle()?;
+        }
+        Ok(())
     });
 }

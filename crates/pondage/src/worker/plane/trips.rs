@@ -215,7 +215,7 @@ impl Plane {
             expected += shape.map_or(Duration::ZERO, |shape| shape.history.pace());
             let conn = &mut self.servers[server];
             conn.carrier.board(Owner(slot), self.now);
-            unit.server = server;
+            (unit.server, unit.unparsed) = (server, false);
             open = self.write_unit(server, slot, &unit, open);
             self.clients[slot].corked = writes;
             self.clients[slot].unit = Some(unit);
