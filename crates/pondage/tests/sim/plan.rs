@@ -39,7 +39,7 @@ fn sharing(random: &mut StdRng) -> String {
         ways[random.random_range(0..6)],
         [1, 2, 4, 16, 64][random.random_range(0..5)],
         shorts[random.random_range(0..6)],
-        random.random_range(1..20),
+        [5, 20, 200, 10_000][random.random_range(0..4)],
         random.random_bool(0.7),
         random.random_bool(0.7),
     )

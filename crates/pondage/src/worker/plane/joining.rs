@@ -11,8 +11,8 @@ use wire::pg::frontend::tag;
 use super::requests::Taken;
 use super::{Effect, Plane, PoolState, WHOLE_BYTES_MAX};
 use crate::config::{Coalesce, PoolMode};
-use crate::control::messages::ToControl;
-use crate::route::{route, Way, Why};
+use crate::control::messages::{PoolName, ToControl};
+use crate::route::{route, Verdict, Way, Why};
 use crate::session::client::{Hold, NONE};
 use crate::session::explain;
 use crate::session::unit::{extended, Extended, Form, Unit};
@@ -238,5 +238,34 @@ impl Plane {
         let at = client.pool;
         self.shares(at);
         Some(Taken::Bytes(taken))
+    }
+
+    /// Parser and catalogues have answered.
+    pub(super) fn judged(
+        &mut self,
+        name: &PoolName,
+        id: u32,
+        verdict: Result<Box<Verdict>, String>,
+    ) {
+        let Some(&at) = self.pool_by_name.get(name) else { return };
+        let Some(shape) = self.pools[at as usize].shapes.get_mut(id) else { return };
+        if let Err(error) = &verdict {
+            tracing::debug!(event = "judge_failed", db = %name.database, user = %name.user,
+                "statements can't be judged: {error}");
+        }
+        shape.judged(verdict.ok());
+    }
+
+    /// A client has changed definitions: what was judged counts no longer, here at once.
+    pub(super) fn redefined_by(&mut self, slot: u32) {
+        let pool = self.clients[slot].pool as usize;
+        let database = self.pools[pool].name.database.clone();
+        self.redefined(&database);
+        self.effects.push(Effect::Control(ToControl::Redefined { database }));
+    }
+
+    pub(super) fn redefined(&mut self, database: &str) {
+        let pools = self.pools.iter_mut().filter(|pool| pool.name.database == database);
+        pools.for_each(|pool| pool.shapes.redefined());
     }
 }

@@ -7,11 +7,13 @@
 //! `out` of every connection in [`Plane::written_clients`] and [`Plane::written_servers`] and
 //! carries out the [`Effect`]s. The epoll driver and the simulator are the two drivers.
 
+mod arrivals;
 mod commands;
 mod company;
 mod joining;
 mod lending;
 mod login;
+mod mishaps;
 mod opening;
 mod replies;
 mod report;
@@ -21,6 +23,7 @@ mod statements;
 mod timers;
 mod trains;
 mod trips;
+mod writing;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};

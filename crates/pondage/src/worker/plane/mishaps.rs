@@ -1,0 +1,241 @@
+//! What becomes of statements that share a server when something goes wrong: an error before them,
+//! a server that stalls or is lost, a client that goes or cancels.
+
+use backend::reply::{Again, Owner};
+use backend::server::LastWords;
+use wire::pg::sqlstate;
+
+use super::{Place, Plane};
+use crate::route::Why;
+use crate::session::client::{Hold, NONE};
+use crate::session::login::Refused;
+use crate::session::unit::Form;
+
+/// A statement that came to nothing so often among others travels alone.
+const TRIES_MAX: u8 = 3;
+
+impl Plane {
+    /// A statement came to nothing where it was, and left nothing: it is sent again.
+    pub(super) fn unit_again(&mut self, slot: u32, again: Again) {
+        let client = &mut self.clients[slot];
+        let Some(unit) = &mut client.unit else { return };
+        if let Some(conn) = self.servers.get_mut(unit.server) {
+            conn.carrier.leave(Owner(slot), true);
+        }
+        let totals = &mut self.pools[client.pool as usize].totals.coalesced;
+        totals.skipped += 1;
+        match again {
+            Again::Skipped => {}
+            Again::Refused => {
+                let statement = unit.statement.take();
+                if let Some((conn, statement)) = self.servers.get_mut(unit.server).zip(statement) {
+                    conn.server.prepared.doubt_one(statement.id);
+                }
+                if let Form::StandIn { values } = unit.form {
+                    unit.bytes.truncate(values as usize);
+                    unit.form = Form::Query;
+                }
+                if let Some(shape) = self.pools[client.pool as usize].shapes.get_mut(unit.shape) {
+                    shape.stand_in_refused();
+                }
+            }
+            Again::Hurried => {
+                // What it has been given so far was kept back.
+                client.out.clear();
+                return self.travel_alone(slot, Why::Again);
+            }
+        }
+        self.requeue(slot);
+    }
+
+    /// Back among those who wait, at the place of its arrival.
+    pub(super) fn requeue(&mut self, slot: u32) {
+        let Some(group) = self.group_of(slot) else { return };
+        let client = &mut self.clients[slot];
+        let Some(unit) = &mut client.unit else { return };
+        unit.server = NONE;
+        unit.tries += 1;
+        if unit.tries >= TRIES_MAX {
+            return self.travel_alone(slot, Why::Again);
+        }
+        let (arrived, at) = (unit.arrived, client.pool as usize);
+        if let Some(shape) = self.pools[at].shapes.get_mut(unit.shape) {
+            shape.again += 1;
+        }
+        let clients = &self.clients;
+        let waiting = &mut self.pools[at].company.groups[group].waiting;
+        let earlier = |slot: &u32| {
+            let unit = clients.get(*slot).and_then(|client| client.unit.as_ref());
+            unit.is_some_and(|unit| unit.arrived <= arrived)
+        };
+        let place = waiting.partition_point(earlier);
+        waiting.insert(place, slot);
+        self.shares(at as u32);
+    }
+
+    /// Makes the client's statement wait for a server of its own, as if it had just come.
+    pub(super) fn travel_alone(&mut self, slot: u32, why: Why) {
+        self.leave_group(slot);
+        let client = &mut self.clients[slot];
+        let Some(unit) = client.unit.take() else { return };
+        let mut input = unit.as_it_came().to_vec();
+        input.extend_from_slice(&client.input);
+        client.input = input;
+        client.corked = false;
+        client.alone = Some(why);
+        client.hold = Hold::No;
+        self.keep_unit(unit);
+        self.resume_later(slot);
+    }
+
+    /// It waits no more.
+    pub(super) fn leave_group(&mut self, slot: u32) {
+        let Some(group) = self.group_of(slot) else { return };
+        let at = self.clients[slot].pool as usize;
+        let pool = &mut self.pools[at];
+        let of = &mut pool.company.groups[group];
+        of.waiting.retain(|waiting| *waiting != slot);
+        if of.queued == Some(slot) {
+            of.queued = None;
+            pool.pool.leave(slot);
+        }
+    }
+
+    /// A client goes, with its statement on its way or waiting.
+    pub(super) fn unit_abandoned(&mut self, slot: u32) {
+        self.leave_group(slot);
+        let Some(unit) = self.clients[slot].unit.take() else { return };
+        self.clients[slot].corked = false;
+        let server = unit.server;
+        self.keep_unit(unit);
+        let Some(conn) = self.servers.get_mut(server) else { return };
+        conn.server.disown(Owner(slot));
+        conn.carrier.leave(Owner(slot), false);
+        self.carries_nobody(server);
+    }
+
+    /// If all have left a server that still works, what it does is nobody's.
+    fn carries_nobody(&mut self, server: u32) {
+        let Some(conn) = self.servers.get_mut(server) else { return };
+        let pool = conn.pool as usize;
+        if conn.place != Place::Carrying || !conn.carrier.is_empty() {
+            return;
+        }
+        conn.place = Place::Cleaning;
+        conn.server.cancelling = None;
+        conn.server.since = self.now;
+        let busy = conn.server.runs_for_nobody();
+        self.pools[pool].company.remove_carrier(server);
+        if busy {
+            self.cancel_server(server);
+        }
+        self.clean(server);
+    }
+
+    /// The first statement on a server takes too long, or is to be cancelled: the others are sent
+    /// again elsewhere, and their late answers are swallowed.
+    pub(super) fn empty_carrier(&mut self, server: u32) {
+        let conn = &mut self.servers[server];
+        conn.carrier.close();
+        let works_for = conn.server.works_for();
+        let group_writes = conn.carrier.owners().any(|owner| self.clients[owner.0].corked);
+        if conn.server.is_dying() {
+            // Its end tells what becomes of whom.
+            return;
+        }
+        if group_writes {
+            // A write that was sent can't be taken back; each waits for a lock only so long.
+            return;
+        }
+        let moved = conn.carrier.abandon(works_for);
+        for owner in &moved {
+            conn.server.disown(*owner);
+        }
+        self.pools[conn.pool as usize].totals.coalesced.stalled += moved.len() as u64;
+        for owner in moved {
+            self.requeue(owner.0);
+        }
+        self.carries_nobody(server);
+    }
+
+    /// A server that carried statements is lost: reads that nobody has heard of are sent again,
+    /// for the others it is as if they had had it for themselves.
+    pub(super) fn carrier_lost(&mut self, server: u32, refused: &Refused) {
+        let conn = &mut self.servers[server];
+        let owners: Vec<Owner> = conn.carrier.abandon(None);
+        let begun: Vec<bool> = owners.iter().map(|owner| conn.server.has_begun(*owner)).collect();
+        let within: Vec<bool> =
+            owners.iter().map(|owner| conn.server.is_within_message(*owner)).collect();
+        let told = match conn.server.last_words() {
+            LastWords::ToldTo(owner) => *owner,
+            _ => Owner::NOBODY,
+        };
+        let pool = conn.pool as usize;
+        self.pools[pool].company.remove_carrier(server);
+        self.close_server(server);
+        for ((owner, begun), within) in owners.into_iter().zip(begun).zip(within) {
+            let Some(client) = self.clients.get_mut(owner.0) else { continue };
+            if !begun && told != owner && !client.corked {
+                self.pools[pool].totals.coalesced.lost += 1;
+                self.requeue(owner.0);
+                continue;
+            }
+            if let Some(unit) = &mut client.unit {
+                unit.server = NONE;
+            }
+            let silent = !client.corked && (within || told == owner);
+            self.close_client(owner.0, (!silent).then_some(refused));
+        }
+    }
+
+    /// The client of a statement among others wants it cancelled.
+    pub(super) fn cancel_unit(&mut self, slot: u32) {
+        let Some(unit) = &self.clients[slot].unit else { return };
+        let server = unit.server;
+        if server == NONE {
+            self.travel_alone(slot, Why::Again);
+            return self.drop_request(slot);
+        }
+        let owner = Owner(slot);
+        let writes = self.clients[slot].corked;
+        let conn = &mut self.servers[server];
+        if conn.server.is_dying() {
+            return;
+        }
+        if conn.server.works_for() == Some(owner) {
+            conn.server.cancelling = Some(owner);
+            self.empty_carrier(server);
+            self.cancel_server(server);
+        } else if !writes {
+            conn.server.disown(owner);
+            conn.carrier.leave(owner, false);
+            if let Some(unit) = &mut self.clients[slot].unit {
+                unit.server = NONE;
+            }
+            self.carries_nobody(server);
+            self.travel_alone(slot, Why::Again);
+            self.drop_request(slot);
+        }
+    }
+
+    /// A statement that others share ran longer than `query_timeout`.
+    pub(super) fn carried_too_long(&mut self, server: u32) -> Option<u32> {
+        let conn = self.servers.get(server)?;
+        let limit = self.pools[conn.pool as usize].config.query_timeout;
+        let slow = |slot: &u32| {
+            let client = self.clients.get(*slot);
+            client.is_some_and(|client| self.now.since(client.asked) >= limit)
+        };
+        let mut owners = conn.carrier.owners().map(|owner| owner.0);
+        owners.find(|slot| !limit.is_zero() && slow(slot))
+    }
+
+    pub(super) fn lost_words(place: &str, why: &str) -> Refused {
+        Refused::new(
+            sqlstate::CONNECTION_FAILURE,
+            format!("server connection to {place} was lost: {why}"),
+        )
+        .detail("What was in flight may or may not have been done.")
+        .hint("Connect again. [P0431]")
+    }
+}
