@@ -32,14 +32,14 @@ pub struct Plan {
 /// How statements may join.
 fn sharing(random: &mut StdRng) -> String {
     let ways = ["batch", "batch", "batch", "batch", "pipeline", "off"];
-    let shorts = ["1ms", "100ms", "100s", "100s", "100s", "100s"];
+    let shorts = ["1ms", "100s", "100s", "100s", "100s", "100s"];
     format!(
         "coalesce = \"{}\"\ncoalesce_depth = {}\ncoalesce_short = \"{}\"\n\
          coalesce_stall = \"{}ms\"\ncoalesce_writes = {}\nprepare_simple = {}\n",
         ways[random.random_range(0..6)],
         [1, 2, 4, 16, 64][random.random_range(0..5)],
         shorts[random.random_range(0..6)],
-        [5, 20, 200, 10_000][random.random_range(0..4)],
+        [20, 10_000, 10_000, 10_000][random.random_range(0..4)],
         random.random_bool(0.7),
         random.random_bool(0.7),
     )
