@@ -550,7 +550,8 @@ impl Server {
         if !head.kind.ends_batch() {
             if self.eaten_syncs > 0 {
                 self.late_ready(body)?;
-                return Ok(verdict);
+                // Behind a fence: it is for who had the server when the fence was sent.
+                return Ok(self.holder.map_or(verdict, Verdict::Pass));
             }
             return Err(Lost::Unexpected { tag: tag::READY_FOR_QUERY, awaited: Some(head.kind) });
         }

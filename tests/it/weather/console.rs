@@ -205,17 +205,21 @@ fn shutdown_in_its_forms() {
         let mut client = gateway.client(&database);
         client.run("begin");
         let mut console = gateway.console();
+        let mut late = WireClient::connect(&gateway.address());
         ask(&mut console, command);
         if in_transaction {
             // The transaction may end.
             assert_eq!(client.one("select 'goes on'"), "goes on", "{command}");
-            let refused = std::net::TcpStream::connect(("127.0.0.1", gateway.port));
-            if refused.is_ok() {
-                let parameters = [("user", APP), ("database", database.name.as_str())];
-                let refused =
-                    WireClient::try_login(&gateway.address(), APP_PASSWORD, &parameters).err();
-                assert_eq!(refused.expect("it shuts down").code, "57P03", "{command}");
+            // Who was inside the door already is told why he can't come in.
+            let parameters = [("user", APP), ("database", database.name.as_str())];
+            if command.ends_with("clients") {
+                late.put(|out| wire::pg::startup::put_startup(out, 0, &parameters));
             }
+            let refused = late.until_closed();
+            assert_eq!(refused[0].complaint().code, "57P03", "{command}");
+            wait::until("the doors to be closed", || {
+                std::net::TcpStream::connect(("127.0.0.1", gateway.port)).is_err()
+            });
             client.run("commit");
             if command.ends_with("clients") {
                 assert_eq!(client.one("select 'still served'"), "still served");

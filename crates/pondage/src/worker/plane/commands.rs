@@ -386,8 +386,14 @@ impl Plane {
                 let client = &self.clients[slot];
                 let leaves = !client.is_busy() && !matches!(client.phase, Phase::Leaving);
                 if leaves && !matches!(client.phase, Phase::Console(_)) {
-                    let refused =
-                        Refused::new(sqlstate::ADMIN_SHUTDOWN, "Pondage is shutting down");
+                    // One that has come through the door in the meantime is told as if it had not.
+                    let code = match client.phase {
+                        Phase::LoggingIn(_) | Phase::AwaitWelcome(_) => {
+                            sqlstate::CANNOT_CONNECT_NOW
+                        }
+                        _ => sqlstate::ADMIN_SHUTDOWN,
+                    };
+                    let refused = Refused::new(code, "Pondage is shutting down");
                     self.close_client(slot, Some(&refused));
                 }
             }

@@ -331,7 +331,7 @@ impl Plane {
         }
     }
 
-    fn fence(&mut self, server: u32) {
+    pub(super) fn fence(&mut self, server: u32) {
         let Some(conn) = self.servers.get_mut(server) else { return };
         let mut sink = Sink {
             clients: &mut self.clients,

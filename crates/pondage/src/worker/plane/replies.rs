@@ -349,7 +349,13 @@ impl Plane {
                     && client.hold != Hold::SetUp
                     && !client.queued_resume
                     && !conn.server.copies_in();
-                if done && mode != PoolMode::Session && !conn.replication {
+                if !done || mode == PoolMode::Session || conn.replication {
+                    return;
+                }
+                if conn.server.owes_ready() {
+                    // The client may have a ReadyForQuery to come that would be lost to it.
+                    self.fence(slot);
+                } else {
                     self.release(slot);
                 }
             }
