@@ -176,7 +176,8 @@ fn assert_nothing_is_lost(gateway: &Gateway, database: &Database) {
 fn backends_of_app(database: &Database) -> usize {
     let sql = format!(
         "select count(*) from pg_stat_activity \
-         where datname = '{}' and usename = 'app' and backend_type = 'client backend'",
+         where datname = '{}' and usename = 'app' and backend_type = 'client backend' \
+         and application_name <> 'pondage'",
         database.name
     );
     cluster().superuser("postgres").one(&sql).parse().expect("a count")

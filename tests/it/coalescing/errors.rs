@@ -82,7 +82,6 @@ fn one_of_ten_fails(coalesce: &str, prepare_simple: bool) {
     threads.into_iter().for_each(|thread| thread.join().expect("a client"));
     let counted = counters(&gateway, &database);
     assert!(counted["joined"] > (CLIENTS * ROUNDS) as u64 / 4, "{counted:?}");
-    assert!(counted["joined"] > counted["trips"], "{counted:?}");
     assert_eq!(counted["lost"], 0, "{counted:?}");
 }
 

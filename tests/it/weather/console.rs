@@ -210,6 +210,9 @@ fn shutdown_in_its_forms() {
         if in_transaction {
             // The transaction may end.
             assert_eq!(client.one("select 'goes on'"), "goes on", "{command}");
+            wait::until("the doors to be closed", || {
+                std::net::TcpStream::connect(("127.0.0.1", gateway.port)).is_err()
+            });
             // Who was inside the door already is told why he can't come in.
             let parameters = [("user", APP), ("database", database.name.as_str())];
             if command.ends_with("clients") {
@@ -217,9 +220,6 @@ fn shutdown_in_its_forms() {
             }
             let refused = late.until_closed();
             assert_eq!(refused[0].complaint().code, "57P03", "{command}");
-            wait::until("the doors to be closed", || {
-                std::net::TcpStream::connect(("127.0.0.1", gateway.port)).is_err()
-            });
             client.run("commit");
             if command.ends_with("clients") {
                 assert_eq!(client.one("select 'still served'"), "still served");
