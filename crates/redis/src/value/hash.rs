@@ -7,11 +7,14 @@ use crate::rows::Rows;
 
 type Map = HashMap<Box<[u8]>, Box<[u8]>, foldhash::fast::RandomState>;
 
+/// A field and the value it had.
+type Before = (Box<[u8]>, Option<Box<[u8]>>);
+
 #[derive(Debug, Clone, Default)]
 pub struct Hash {
     fields: Map,
     bytes: usize,
-    track: Track<Box<[u8]>, (Box<[u8]>, Option<Box<[u8]>>)>,
+    track: Track<Box<[u8]>, Before>,
 }
 
 /// What an element costs beside its bytes.

@@ -5,12 +5,14 @@ use hashbrown::HashSet;
 use super::{Track, Tracked};
 use crate::rows::Rows;
 
+/// A member, and whether it was there.
+type Before = (Box<[u8]>, bool);
+
 #[derive(Debug, Clone, Default)]
 pub struct Set {
     members: HashSet<Box<[u8]>, foldhash::fast::RandomState>,
     bytes: usize,
-    /// To undo: a member, and whether it was there.
-    track: Track<Box<[u8]>, (Box<[u8]>, bool)>,
+    track: Track<Box<[u8]>, Before>,
 }
 
 /// What a member costs beside its bytes.

@@ -6,10 +6,13 @@ use crate::rows::Rows;
 /// An entry's id: milliseconds, and a number within them.
 pub type Id = (u64, u64);
 
+/// An entry and the fields it had.
+type Before = (Id, Option<Box<[u8]>>);
+
 #[derive(Debug, Clone, Default)]
 pub struct Stream {
     entries: std::collections::BTreeMap<Id, Box<[u8]>>,
-    track: Track<Id, (Id, Option<Box<[u8]>>)>,
+    track: Track<Id, Before>,
 }
 
 impl Stream {

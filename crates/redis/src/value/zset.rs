@@ -31,12 +31,15 @@ impl PartialOrd for Place {
     }
 }
 
+/// A member and the score it had.
+type Before = (Box<[u8]>, Option<f64>);
+
 #[derive(Debug, Clone, Default)]
 pub struct Zset {
     scores: HashMap<Box<[u8]>, f64, foldhash::fast::RandomState>,
     order: BTreeSet<Place>,
     bytes: usize,
-    track: Track<Box<[u8]>, (Box<[u8]>, Option<f64>)>,
+    track: Track<Box<[u8]>, Before>,
 }
 
 /// What a member costs beside its bytes, which are kept twice.
