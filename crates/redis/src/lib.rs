@@ -5,12 +5,15 @@
 pub mod args;
 pub mod call;
 pub mod command;
+pub mod cursors;
 pub mod engine;
+pub mod extended;
 pub mod failure;
 pub mod flow;
 pub mod keyspace;
 pub mod pubsub;
 pub mod query;
+pub mod rdb;
 pub mod reply;
 pub mod rows;
 pub mod server;
