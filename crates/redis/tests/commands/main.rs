@@ -3,4 +3,9 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod bitmaps;
+mod dumps;
+mod keys;
+mod scans;
+mod strings;
 mod units;
