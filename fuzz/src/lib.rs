@@ -349,11 +349,10 @@ fn commands(pieces: &[&[u8]], limits: Limits) -> (Vec<Vec<Vec<u8>>>, Option<Prot
             match parser.next(&input, limits) {
                 Ok(Some(taken)) => {
                     let source = parser.source(&input);
-                    let words = parser.arguments().iter().map(|span| {
-                        let word = span.of_bytes(source).to_vec();
-                        assert_eq!(word.len(), span.len as usize);
-                        word
-                    });
+                    let words = parser
+                        .arguments()
+                        .iter()
+                        .map(|span| source[span.start as usize..span.end as usize].to_vec());
                     let words: Vec<_> = words.collect();
                     if !words.is_empty() {
                         commands.push(words);

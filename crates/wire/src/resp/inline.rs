@@ -5,7 +5,7 @@
 //!
 //! Source: `sdssplitargs` in `src/sds.c` of Redis 7.2.
 
-use super::request::Span;
+use super::request::{span, Span};
 
 /// A quote is not closed, or something is glued to a closing one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) fn split(line: &[u8], words: &mut Vec<Span>) {
     while let Some(start) = word_start(line, at) {
         let len = line[start..].iter().position(|byte| ends_word(*byte));
         at = len.map_or(line.len(), |len| start + len);
-        words.push(Span::of(start, at));
+        words.push(span(start, at));
     }
 }
 
@@ -36,7 +36,7 @@ pub(super) fn unquote(
     while let Some(start) = word_start(line, at) {
         let begin = text.len();
         at = word(line, start, text)?;
-        words.push(Span::of(begin, text.len()));
+        words.push(span(begin, text.len()));
     }
     Ok(())
 }

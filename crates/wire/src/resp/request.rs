@@ -8,6 +8,7 @@
 //! After an error there is no next command: the client is told and closed.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::inline;
 
@@ -45,24 +46,12 @@ impl Default for Limits {
     }
 }
 
-/// A piece of a command's bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    pub start: u32,
-    pub len: u32,
-}
+/// Where an argument lies.
+pub type Span = Range<u32>;
 
-impl Span {
-    /// Both ends are below 4 GiB: the parser has seen to that.
-    pub(super) fn of(start: usize, end: usize) -> Span {
-        Span { start: start as u32, len: (end - start) as u32 }
-    }
-
-    /// The bytes it stands for.
-    pub fn of_bytes(self, bytes: &[u8]) -> &[u8] {
-        let start = self.start as usize;
-        bytes.get(start..start + self.len as usize).unwrap_or_default()
-    }
+/// Both ends are below 4 GiB: the parser has seen to that.
+pub(super) fn span(start: usize, end: usize) -> Span {
+    start as u32..end as u32
 }
 
 /// Bytes that are no command. What is displayed is what the client is told, without its `-`.
@@ -247,7 +236,7 @@ impl Parser {
         if bytes.len() < end + 2 {
             return Ok(false);
         }
-        self.spans.push(Span::of(self.at, end));
+        self.spans.push(span(self.at, end));
         self.at = end + 2;
         self.searched = self.at;
         self.bulk = None;

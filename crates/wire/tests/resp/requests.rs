@@ -22,7 +22,9 @@ fn read_in(pieces: &[&[u8]], limits: Limits) -> (Commands, Option<ProtocolError>
                 Ok(Some(taken)) => {
                     let source = parser.source(&input[at..]);
                     let words = parser.arguments().iter();
-                    let words: Vec<_> = words.map(|span| span.of_bytes(source).to_vec()).collect();
+                    let words: Vec<_> = words
+                        .map(|span| source[span.start as usize..span.end as usize].to_vec())
+                        .collect();
                     if !words.is_empty() {
                         commands.push(words);
                     }
