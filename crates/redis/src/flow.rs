@@ -91,7 +91,7 @@ pub struct Flow {
     shards: Vec<Shard>,
     opens: Vec<Open>,
     term: u32,
-    /// What was committed of each shard when a term ended, the latest last.
+    /// The last batch of each shard that was sent in a term, the latest term last.
     ends: VecDeque<(u32, Option<Vec<u64>>)>,
     batches: u64,
 }
@@ -147,7 +147,14 @@ impl Flow {
         }
         match self.ends.iter().find(|(term, _)| *term == barrier.term) {
             Some((_, Some(ends))) => match ends.get(usize::from(barrier.shard)) {
-                Some(end) if barrier.seq <= *end => Fate::Committed,
+                Some(end) if barrier.seq <= *end => {
+                    let shard = &self.shards[usize::from(barrier.shard)];
+                    if barrier.seq <= shard.committed {
+                        Fate::Committed
+                    } else {
+                        Fate::Pending
+                    }
+                }
                 _ => Fate::Undone,
             },
             _ => Fate::Lost,
@@ -242,7 +249,29 @@ impl Flow {
     /// Nothing that is not committed will be: a new term begins. Gives what was open. `known`:
     /// whether it is sure that nothing of it is in the tables.
     pub fn restart(&mut self, known: bool) -> Vec<Open> {
-        let ends = self.shards.iter().map(|shard| shard.committed).collect();
+        for (at, shard) in self.shards.iter_mut().enumerate() {
+            shard.sealed = shard.committed;
+            shard.in_flight.clear();
+            // Their numbers are given again.
+            for (_, ends) in &mut self.ends {
+                if let Some(end) = ends.as_mut().and_then(|ends| ends.get_mut(at)) {
+                    *end = shard.committed.min(*end);
+                }
+            }
+        }
+        if !known {
+            self.ends.iter_mut().for_each(|(_, ends)| *ends = None);
+        }
+        self.give_up_open(known)
+    }
+
+    /// What is open will not be sent: a new term begins. What is in flight is not concerned.
+    pub fn abandon(&mut self) -> Vec<Open> {
+        self.give_up_open(true)
+    }
+
+    fn give_up_open(&mut self, known: bool) -> Vec<Open> {
+        let ends = self.shards.iter().map(|shard| shard.sealed).collect();
         self.ends.push_back((self.term, known.then_some(ends)));
         if self.ends.len() > TERMS_MAX {
             self.ends.pop_front();
@@ -250,8 +279,6 @@ impl Flow {
         self.term += 1;
         let mut given = Vec::new();
         for (at, shard) in self.shards.iter_mut().enumerate() {
-            shard.sealed = shard.committed;
-            shard.in_flight.clear();
             shard.open = at;
             given.push(std::mem::replace(
                 &mut self.opens[at],

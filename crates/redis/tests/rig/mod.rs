@@ -178,6 +178,8 @@ pub struct State {
     pub tables: Tables,
     /// Commits are held back until [`Shared::commit`].
     pub slow: bool,
+    /// PostgreSQL can't be reached.
+    pub away: bool,
     pub loads: usize,
     pub batches: usize,
 }
@@ -264,7 +266,7 @@ impl Store for Shared {
     }
 
     fn is_ready(&self) -> bool {
-        true
+        !self.lock().away
     }
 
     fn told(&mut self) -> Vec<Told> {
@@ -293,6 +295,8 @@ impl Rig {
         let (tables, now) = (Shared::default(), 1_700_000_000_000);
         let mut engine = Engine::new(settings, Box::new(tables.clone()), 3, now);
         let conn = engine.connect(0, now);
+        tables.told(Told::Taken { applied: vec![0; 3], kids: 1 << 40, same: true });
+        engine.turn(now);
         let (answers, resumed, redo) = (HashMap::new(), Vec::new(), Vec::new());
         Rig { engine, tables, conn, now, answers, resumed, redo }
     }
