@@ -73,7 +73,8 @@ struct Shard {
     sealed: u64,
     /// Index into `Flow::opens`.
     open: usize,
-    in_flight: VecDeque<u64>,
+    /// Batches on their way, and whether one is of several shards.
+    in_flight: VecDeque<(u64, bool)>,
 }
 
 /// A sealed batch on its way.
@@ -192,9 +193,11 @@ impl Flow {
             let open = &self.opens[self.shards[shard].open];
             let first = open.shards.trailing_zeros() as usize == shard;
             let limit = if open.shards.count_ones() > 1 { 1 } else { depth };
+            // A batch of several shards goes by one of their connections: nothing may overtake it
+            // on another.
             let free = bits(open.shards).all(|shard| {
                 let flying = &self.shards[shard].in_flight;
-                flying.len() < limit
+                flying.len() < limit && flying.iter().all(|(_, several)| !several)
             });
             (first && free && !open.is_empty()).then_some(shard as u8)
         })
@@ -205,11 +208,12 @@ impl Flow {
         let at = self.shards[usize::from(shard)].open;
         let open = std::mem::take(&mut self.opens[at]);
         self.batches += 1;
+        let several = open.shards.count_ones() > 1;
         let mut seqs = Vec::new();
         for shard in bits(open.shards) {
             let state = &mut self.shards[shard];
             state.sealed += 1;
-            state.in_flight.push_back(self.batches);
+            state.in_flight.push_back((self.batches, several));
             seqs.push((shard as u8, state.sealed));
             state.open = shard;
             self.opens[shard] = Open { shards: 1 << shard, ..Open::default() };
@@ -221,7 +225,7 @@ impl Flow {
     pub fn commit(&mut self, sealed: &Sealed) {
         for (shard, seq) in &sealed.seqs {
             let state = &mut self.shards[usize::from(*shard)];
-            state.in_flight.retain(|number| *number != sealed.number);
+            state.in_flight.retain(|(number, _)| *number != sealed.number);
             state.committed = state.committed.max(*seq);
         }
     }
