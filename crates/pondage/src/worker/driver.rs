@@ -18,8 +18,9 @@ use mio::{Events, Interest, Poll, Token};
 
 use backend::moment::Moment;
 
+use super::connections::{Connections, Side};
 use super::plane::{Effect, Plane};
-use super::transport::{Got, Transport};
+use super::transport::Transport;
 use super::{ControlSender, Listener, MovedServer, WorkerHandle};
 use crate::control::messages::{ToControl, ToWorker};
 use crate::link::{Ends, Link};
@@ -36,14 +37,10 @@ const ACCEPT_MAX: usize = 256;
 /// How often timeouts are looked at.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A client that does not read its last message may stay so long.
-const LINGER: Duration = Duration::from_secs(5);
-
-/// Tokens: 0 is the waker (see `mailbox`), then come the doors, then the connections by slot.
+/// Tokens: 0 is the waker (see `mailbox`), then come the doors, then the connections by kind.
 const LISTENERS: usize = 1;
-const CLIENTS: usize = 1 << 32;
-const SERVERS: usize = 2 << 32;
-const SLOT: usize = 0xffff_ffff;
+const CLIENTS: usize = 1;
+const SERVERS: usize = 2;
 
 enum Door {
     Tcp { listener: TcpListener, local: std::net::SocketAddr },
@@ -61,15 +58,8 @@ pub struct Driver {
     doors: Vec<Door>,
     /// Doors at which more clients may stand.
     knocking: Vec<usize>,
-    clients: Vec<Option<Transport>>,
-    servers: Vec<Option<Transport>>,
-    ready_clients: Vec<u32>,
-    ready_servers: Vec<u32>,
-    /// Readable, but the plane does not want to read them now.
-    held_clients: Vec<u32>,
-    held_servers: Vec<u32>,
-    /// To be closed when their last bytes are written.
-    lingering: Vec<(u32, Moment)>,
+    clients: Connections,
+    servers: Connections,
     buffer: Box<[u8]>,
     no_descriptors_until: Moment,
 }
@@ -118,13 +108,8 @@ impl Driver {
             began: parts.began,
             doors,
             knocking: Vec::new(),
-            clients: Vec::new(),
-            servers: Vec::new(),
-            ready_clients: Vec::new(),
-            ready_servers: Vec::new(),
-            held_clients: Vec::new(),
-            held_servers: Vec::new(),
-            lingering: Vec::new(),
+            clients: Connections::new(CLIENTS),
+            servers: Connections::new(SERVERS),
             buffer: vec![0; READ_BYTES].into(),
             no_descriptors_until: Moment(0),
         })
@@ -135,8 +120,8 @@ impl Driver {
         let mut events = Events::with_capacity(EVENTS_MAX);
         loop {
             let busy = self.plane.has_more()
-                || !self.ready_clients.is_empty()
-                || !self.ready_servers.is_empty()
+                || self.clients.are_ready()
+                || self.servers.are_ready()
                 || !self.knocking.is_empty();
             let timeout = if busy { Duration::ZERO } else { self.patience() };
             match self.poll.poll(&mut events, Some(timeout)) {
@@ -150,19 +135,20 @@ impl Driver {
             }
             self.take_messages();
             self.accept(now);
-            self.read_servers();
-            self.read_clients();
+            self.servers.read(&mut Servers(&mut self.plane), &mut self.buffer);
+            self.clients.read(&mut Clients(&mut self.plane), &mut self.buffer);
             self.plane.end_turn();
             self.write();
             self.carry_out(now);
-            self.linger(now);
-            self.unhold();
+            self.clients.linger(&mut Clients(&mut self.plane), now);
+            self.clients.unhold(&Clients(&mut self.plane));
+            self.servers.unhold(&Servers(&mut self.plane));
             if self.plane.shutdown.is_some() {
                 self.doors.clear();
                 if self.plane.is_drained() {
                     self.write();
                     self.carry_out(now);
-                    if self.lingering.is_empty() {
+                    if self.clients.are_quiet() {
                         self.close_servers();
                         return Ok(());
                     }
@@ -185,24 +171,11 @@ impl Driver {
     /// Remembers what epoll has told.
     fn note(&mut self, event: &Event) {
         let token = event.token();
-        let slot = (token.0 & SLOT) as u32;
-        match token.0 {
-            0 => {}
-            token if token < CLIENTS => self.knocking.push(token - LISTENERS),
-            token if token < SERVERS => {
-                let Some(Some(transport)) = self.clients.get_mut(slot as usize) else { return };
-                if event.is_writable() {
-                    self.plane.written_clients.push(slot);
-                }
-                readable(event, transport, slot, &mut self.ready_clients);
-            }
-            _ => {
-                let Some(Some(transport)) = self.servers.get_mut(slot as usize) else { return };
-                if event.is_writable() {
-                    self.plane.written_servers.push(slot);
-                }
-                readable(event, transport, slot, &mut self.ready_servers);
-            }
+        match Connections::kind(token) {
+            CLIENTS => self.clients.note(event, &mut Clients(&mut self.plane)),
+            SERVERS => self.servers.note(event, &mut Servers(&mut self.plane)),
+            _ if token.0 >= LISTENERS => self.knocking.push(token.0 - LISTENERS),
+            _ => {}
         }
     }
 
@@ -241,28 +214,16 @@ impl Driver {
         }
     }
 
-    fn keep_client(&mut self, slot: u32, mut transport: Transport) {
-        let token = Token(CLIENTS | slot as usize);
-        let registered = transport.register(self.poll.registry(), token);
-        if transport.readable {
-            transport.queued = true;
-            self.ready_clients.push(slot);
-        }
-        place(&mut self.clients, slot, transport);
-        if registered.is_err() {
+    fn keep_client(&mut self, slot: u32, transport: Transport) {
+        if self.clients.keep(slot, transport, self.poll.registry()).is_err() {
             self.plane.client_closed(slot);
         }
     }
 
     fn server_arrived(&mut self, slot: u32, mut transport: Transport) {
-        let token = Token(SERVERS | slot as usize);
-        transport.queued = true;
-        let registered = transport.register(self.poll.registry(), token);
         // What came between the log-in and now has made its edge before epoll listened.
         transport.readable = true;
-        self.ready_servers.push(slot);
-        place(&mut self.servers, slot, transport);
-        if let Err(error) = registered {
+        if let Err(error) = self.servers.keep(slot, transport, self.poll.registry()) {
             self.plane.server_closed(slot, &error.to_string());
         }
     }
@@ -313,95 +274,10 @@ impl Driver {
         true
     }
 
-    fn read_servers(&mut self) {
-        for slot in std::mem::take(&mut self.ready_servers) {
-            let Some(Some(transport)) = self.servers.get_mut(slot as usize) else { continue };
-            transport.queued = false;
-            if !self.plane.server_may_read(slot) {
-                self.held_servers.push(slot);
-                continue;
-            }
-            match transport.read(&mut self.buffer) {
-                Ok(Got::Bytes { count, more }) => {
-                    self.plane.server_bytes(slot, &self.buffer[..count]);
-                    read_again(&mut self.servers, slot, more, &mut self.ready_servers);
-                }
-                Ok(Got::Nothing) => transport.readable = false,
-                Ok(Got::End) => self.plane.server_closed(slot, "the server closed the connection"),
-                Err(error) => self.plane.server_closed(slot, &error.to_string()),
-            }
-        }
-    }
-
-    fn read_clients(&mut self) {
-        for slot in std::mem::take(&mut self.ready_clients) {
-            let Some(Some(transport)) = self.clients.get_mut(slot as usize) else { continue };
-            transport.queued = false;
-            if !self.plane.client_may_read(slot) {
-                if transport.ended {
-                    // It has gone while it was made to wait.
-                    self.plane.client_closed(slot);
-                } else {
-                    self.held_clients.push(slot);
-                }
-                continue;
-            }
-            match transport.read(&mut self.buffer) {
-                Ok(Got::Bytes { count, more }) => {
-                    self.plane.client_bytes(slot, &self.buffer[..count]);
-                    read_again(&mut self.clients, slot, more, &mut self.ready_clients);
-                }
-                Ok(Got::Nothing) => transport.readable = false,
-                Ok(Got::End) | Err(_) => self.plane.client_closed(slot),
-            }
-        }
-    }
-
-    /// Those that could not be read and now can.
-    fn unhold(&mut self) {
-        let plane = &self.plane;
-        retain_held(&mut self.held_clients, &mut self.clients, &mut self.ready_clients, |slot| {
-            plane.client_may_read(slot)
-        });
-        retain_held(&mut self.held_servers, &mut self.servers, &mut self.ready_servers, |slot| {
-            plane.server_may_read(slot)
-        });
-    }
-
     fn write(&mut self) {
         let registry = self.poll.registry();
-        for slot in std::mem::take(&mut self.plane.written_servers) {
-            let Some(Some(transport)) = self.servers.get_mut(slot as usize) else { continue };
-            let Some(conn) = self.plane.servers.get_mut(slot) else { continue };
-            let token = Token(SERVERS | slot as usize);
-            match transport.write(&conn.server.out, registry, token) {
-                Ok(done) if done == conn.server.out.len() && !transport.is_unfinished() => {
-                    self.plane.server_flushed(slot);
-                }
-                // TLS may have taken all and not yet sent it: it must not be given again.
-                Ok(done) => drop(conn.server.out.drain(..done)),
-                // What the server said before it closed is read first; then its end is seen.
-                Err(_) => {
-                    conn.server.out.clear();
-                    transport.readable = true;
-                    if !std::mem::replace(&mut transport.queued, true) {
-                        self.ready_servers.push(slot);
-                    }
-                }
-            }
-        }
-        for slot in std::mem::take(&mut self.plane.written_clients) {
-            let Some(Some(transport)) = self.clients.get_mut(slot as usize) else { continue };
-            let Some(client) = self.plane.clients.get_mut(slot) else { continue };
-            let token = Token(CLIENTS | slot as usize);
-            match transport.write(&client.out, registry, token) {
-                Ok(done) if done == client.out.len() && !transport.is_unfinished() => {
-                    self.plane.client_flushed(slot);
-                }
-                Ok(done) => drop(client.out.drain(..done)),
-                Err(_) => self.plane.client_closed(slot),
-            }
-        }
+        self.servers.write(&mut Servers(&mut self.plane), registry);
+        self.clients.write(&mut Clients(&mut self.plane), registry);
     }
 
     fn carry_out(&mut self, now: Moment) {
@@ -409,9 +285,7 @@ impl Driver {
             match effect {
                 Effect::CloseClient(slot) => self.close_client(slot, now),
                 Effect::CloseServer(slot) => {
-                    if let Some(mut transport) =
-                        self.servers.get_mut(slot as usize).and_then(Option::take)
-                    {
+                    if let Some(mut transport) = self.servers.take(slot) {
                         transport.farewell();
                     }
                 }
@@ -423,32 +297,22 @@ impl Driver {
                     }
                 }
                 Effect::GiveServer { slot, worker, parts } => {
-                    let Some(transport) =
-                        self.servers.get_mut(slot as usize).and_then(Option::take)
-                    else {
-                        continue;
-                    };
-                    self.give_server(transport, worker, *parts);
+                    if let Some(transport) = self.servers.take(slot) {
+                        self.give_server(transport, worker, *parts);
+                    }
                 }
             }
         }
     }
 
     /// Tells PostgreSQL that the connection ends, which costs it no line in its log.
-    fn close_server(&self, mut transport: Transport, slot: u32) {
+    fn close_servers(&mut self) {
         let mut terminate = Vec::new();
         wire::pg::frontend::put_terminate(&mut terminate);
-        let token = Token(SERVERS | slot as usize);
-        // It may be gone already, and it is closed all the same.
-        let _ = transport.write(&terminate, self.poll.registry(), token);
-        transport.farewell();
-    }
-
-    fn close_servers(&mut self) {
-        for (slot, transport) in std::mem::take(&mut self.servers).into_iter().enumerate() {
-            if let Some(transport) = transport {
-                self.close_server(transport, slot as u32);
-            }
+        for (token, mut transport) in self.servers.take_all() {
+            // It may be gone already, and it is closed all the same.
+            let _ = transport.write(&terminate, self.poll.registry(), token);
+            transport.farewell();
         }
     }
 
@@ -461,47 +325,13 @@ impl Driver {
     }
 
     fn close_client(&mut self, slot: u32, now: Moment) {
-        if self.is_unwritten(slot) {
-            if !self.lingering.iter().any(|(lingering, _)| *lingering == slot) {
-                self.lingering.push((slot, now.after(LINGER)));
-            }
-            return;
-        }
-        if let Some(mut transport) = self.clients.get_mut(slot as usize).and_then(Option::take) {
-            transport.farewell();
-        }
-        self.plane.client_forgotten(slot);
-    }
-
-    /// The client has not been sent everything: in its buffer, or encrypted and kept by TLS.
-    fn is_unwritten(&self, slot: u32) -> bool {
-        let transport = self.clients.get(slot as usize).and_then(Option::as_ref);
-        transport.is_some_and(|transport| {
-            let out = self.plane.clients.get(slot).is_some_and(|client| !client.out.is_empty());
-            out || transport.is_unfinished()
-        })
-    }
-
-    fn linger(&mut self, now: Moment) {
-        if self.lingering.is_empty() {
-            return;
-        }
-        for (slot, until) in std::mem::take(&mut self.lingering) {
-            if now >= until {
-                drop(self.clients.get_mut(slot as usize).and_then(Option::take));
-            }
-            if self.is_unwritten(slot) {
-                self.lingering.push((slot, until));
-            } else {
-                self.close_client(slot, now);
-            }
-        }
+        self.clients.close(slot, &mut Clients(&mut self.plane), now);
     }
 
     /// The `S` is written; the handshake is the control plane's.
     fn start_tls(&mut self, slot: u32, early: Vec<u8>, now: Moment) {
         let unwritten = self.plane.clients.get(slot).is_none_or(|client| !client.out.is_empty());
-        let transport = self.clients.get_mut(slot as usize).and_then(Option::take);
+        let transport = self.clients.take(slot);
         let (Some(transport), false) = (transport, unwritten) else {
             self.plane.client_closed(slot);
             return;
@@ -520,49 +350,92 @@ impl Driver {
     }
 }
 
-fn readable(event: &Event, transport: &mut Transport, slot: u32, ready: &mut Vec<u32>) {
-    transport.ended |= event.is_read_closed() || event.is_error();
-    if event.is_readable() || transport.ended {
-        transport.readable = true;
-        if !std::mem::replace(&mut transport.queued, true) {
-            ready.push(slot);
-        }
+/// The clients of PostgreSQL's door.
+struct Clients<'a>(&'a mut Plane);
+
+impl Side for Clients<'_> {
+    fn may_read(&self, slot: u32) -> bool {
+        self.0.client_may_read(slot)
+    }
+
+    fn bytes(&mut self, slot: u32, bytes: &[u8]) {
+        self.0.client_bytes(slot, bytes);
+    }
+
+    fn closed(&mut self, slot: u32, _why: &str) {
+        self.0.client_closed(slot);
+    }
+
+    fn gone_while_held(&mut self, slot: u32) -> bool {
+        self.0.client_closed(slot);
+        true
+    }
+
+    fn out(&mut self, slot: u32) -> Option<&mut Vec<u8>> {
+        Some(&mut self.0.clients.get_mut(slot)?.out)
+    }
+
+    fn flushed(&mut self, slot: u32) {
+        self.0.client_flushed(slot);
+    }
+
+    fn write_failed(&mut self, slot: u32) -> bool {
+        self.0.client_closed(slot);
+        false
+    }
+
+    fn written(&mut self) -> &mut Vec<u32> {
+        &mut self.0.written_clients
+    }
+
+    fn forgotten(&mut self, slot: u32) {
+        self.0.client_forgotten(slot);
     }
 }
 
-/// After a read: the rest, or the end that epoll has told of, is read in the next turn.
-fn read_again(transports: &mut [Option<Transport>], slot: u32, more: bool, ready: &mut Vec<u32>) {
-    let Some(Some(transport)) = transports.get_mut(slot as usize) else { return };
-    transport.readable = more || transport.ended;
-    if transport.readable && !std::mem::replace(&mut transport.queued, true) {
-        ready.push(slot);
-    }
-}
+/// The pools' servers.
+struct Servers<'a>(&'a mut Plane);
 
-fn retain_held(
-    held: &mut Vec<u32>,
-    transports: &mut [Option<Transport>],
-    ready: &mut Vec<u32>,
-    may_read: impl Fn(u32) -> bool,
-) {
-    held.retain(|slot| {
-        let Some(Some(transport)) = transports.get_mut(*slot as usize) else { return false };
-        if transport.ended || may_read(*slot) {
-            if !std::mem::replace(&mut transport.queued, true) {
-                ready.push(*slot);
-            }
-            return false;
+impl Side for Servers<'_> {
+    fn may_read(&self, slot: u32) -> bool {
+        self.0.server_may_read(slot)
+    }
+
+    fn bytes(&mut self, slot: u32, bytes: &[u8]) {
+        self.0.server_bytes(slot, bytes);
+    }
+
+    fn closed(&mut self, slot: u32, why: &str) {
+        self.0.server_closed(slot, why);
+    }
+
+    /// Its last words are its clients'.
+    fn gone_while_held(&mut self, _slot: u32) -> bool {
+        false
+    }
+
+    fn out(&mut self, slot: u32) -> Option<&mut Vec<u8>> {
+        Some(&mut self.0.servers.get_mut(slot)?.server.out)
+    }
+
+    fn flushed(&mut self, slot: u32) {
+        self.0.server_flushed(slot);
+    }
+
+    /// What the server said before it closed is read first; then its end is seen.
+    fn write_failed(&mut self, slot: u32) -> bool {
+        if let Some(conn) = self.0.servers.get_mut(slot) {
+            conn.server.out.clear();
         }
         true
-    });
-}
-
-fn place(transports: &mut Vec<Option<Transport>>, slot: u32, transport: Transport) {
-    let at = slot as usize;
-    if transports.len() <= at {
-        transports.resize_with(at + 1, || None);
     }
-    transports[at] = Some(transport);
+
+    fn written(&mut self) -> &mut Vec<u32> {
+        &mut self.0.written_servers
+    }
+
+    /// A server is forgotten before it is closed.
+    fn forgotten(&mut self, _slot: u32) {}
 }
 
 /// The client was gone before it was accepted: accept(2), "Error handling".

@@ -2,6 +2,7 @@
 //!
 //! [`plane`] holds the logic, without sockets and clock; [`driver`] moves the bytes, in turns.
 
+mod connections;
 pub mod driver;
 pub mod plane;
 pub mod shapes;
