@@ -52,6 +52,8 @@ impl Event {
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub databases: u16,
+    /// How long commands wait for a PostgreSQL that is away before they fail.
+    pub patience_ms: i64,
     /// Bytes of clean copies in memory.
     pub memory: usize,
     pub max_clients: usize,
@@ -74,6 +76,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             databases: 16,
+            patience_ms: 5_000,
             memory: 256 << 20,
             max_clients: 10_000,
             proto_max_bulk_len: 512 << 20,

@@ -46,7 +46,7 @@ fn set(call: &mut Call<'_>) -> Outcome {
         return Err(Failure::SYNTAX);
     }
     let value = Value::Str(Str::new(call.args.at(2)));
-    call.keys.set(call.args.at(1), value, Expiry::Never)?;
+    call.keys.overwrite(call.args.at(1), value, Expiry::Never)?;
     call.reply.ok();
     Ok(())
 }

@@ -224,6 +224,21 @@ impl Keyspace {
         Ok(())
     }
 
+    /// As [`Keyspace::set`], for a command whose reply does not depend on what was there: it wins
+    /// over whatever an SQL writer does at the same time.
+    pub fn overwrite(&mut self, key: &[u8], value: Value, expiry: Expiry) -> Result<(), Failure> {
+        let at = match expiry {
+            Expiry::Keep => self.known(key)?,
+            _ => self.known_or_blind(key),
+        };
+        let first = self.unit.touched.iter().all(|touched| touched.at != at);
+        self.replace(at, Some(value), expiry);
+        if first && expiry != Expiry::Keep {
+            self.unit.overwritten();
+        }
+        Ok(())
+    }
+
     /// True when it was there.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, Failure> {
         Ok(self.take(key)?.is_some())
@@ -560,6 +575,7 @@ impl Keyspace {
             weight: entry.weight(),
             fresh: first,
             replaced: false,
+            blind: false,
         });
         first
     }
