@@ -218,7 +218,7 @@ fn redis_shared(config: &Config, now: SystemTime) -> Option<Arc<redis::Shared>> 
     let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     config.redis_pool()?;
-    Some(Arc::new(redis::Shared::new(config, Box::new(redis::NoTables), now)))
+    Some(Arc::new(redis::Shared::new(config, Box::new(redis::NoTables::default()), now)))
 }
 
 fn join(thread: JoinHandle<io::Result<()>>) -> Result<(), String> {

@@ -117,6 +117,9 @@ pub enum OpenKind {
     Pooled,
     /// For one client that asked for replication, with its own start-up parameters.
     Replication { parameters: Vec<(String, String)> },
+    /// For the engine of the Redis door; answered by [`ToWorker::RedisOpened`], the ticket being
+    /// the connection's number.
+    Redis,
 }
 
 /// Who speaks on a console connection.
@@ -169,6 +172,10 @@ pub enum ToWorker {
     },
     ServerOpened {
         ticket: u64,
+        result: Result<Box<Opened>, OpenError>,
+    },
+    RedisOpened {
+        link: u64,
         result: Result<Box<Opened>, OpenError>,
     },
     /// `Ok(None)`: the query knows no such user. The answer is already checked for VALID UNTIL.

@@ -43,7 +43,7 @@ use crate::worker::WorkerHandle;
 use authquery::AuthQueries;
 use dial::Dialer;
 use judge::Judges;
-use messages::{PoolName, Ref, Shutdown, ToControl, ToWorker};
+use messages::{OpenKind, PoolName, Ref, Shutdown, ToControl, ToWorker};
 
 /// Handshakes of clients under way at one time; the connection of one more is dropped.
 pub const HANDSHAKES_MAX: usize = 4096;
@@ -123,7 +123,13 @@ impl Control {
         match message {
             ToControl::Open { worker, ticket, config, proven, kind } => {
                 let result = self.dialer.open(&config, proven, &kind).await.map(Box::new);
-                self.tell(worker, ToWorker::ServerOpened { ticket, result });
+                self.tell(
+                    worker,
+                    match kind {
+                        OpenKind::Redis => ToWorker::RedisOpened { link: ticket, result },
+                        _ => ToWorker::ServerOpened { ticket, result },
+                    },
+                );
             }
             ToControl::AcceptTls { door, worker, link, ends, began } => {
                 self.accept_tls(door, worker, link, ends, began).await;

@@ -18,12 +18,13 @@ use mio::{Events, Interest, Poll, Token};
 
 use backend::moment::Moment;
 
-use super::connections::{Connections, Side};
+use super::connections::Connections;
 use super::plane::{Effect, Plane};
 use super::redis::{self, RedisPlane};
+use super::sides::{Clients, RedisClients, RedisLinks, Servers};
 use super::transport::Transport;
 use super::{ControlSender, Listener, MovedServer, WorkerHandle};
-use crate::control::messages::{ToControl, ToWorker};
+use crate::control::messages::{OpenError, Opened, ToControl, ToWorker};
 use crate::link::{Door, Ends, Link};
 
 /// Read at once from one connection, in bytes; so much of one session goes into a turn.
@@ -43,6 +44,7 @@ const LISTENERS: usize = 1;
 const CLIENTS: usize = 1;
 const SERVERS: usize = 2;
 const REDIS_CLIENTS: usize = 3;
+const REDIS_LINKS: usize = 4;
 
 enum Listening {
     Tcp { listener: TcpListener, local: std::net::SocketAddr },
@@ -65,6 +67,7 @@ pub struct Driver {
     clients: Connections,
     servers: Connections,
     redis_clients: Connections,
+    redis_links: Connections,
     buffer: Box<[u8]>,
     no_descriptors_until: Moment,
 }
@@ -119,6 +122,7 @@ impl Driver {
             clients: Connections::new(CLIENTS),
             servers: Connections::new(SERVERS),
             redis_clients: Connections::new(REDIS_CLIENTS),
+            redis_links: Connections::new(REDIS_LINKS),
             buffer: vec![0; READ_BYTES].into(),
             no_descriptors_until: Moment(0),
         })
@@ -133,6 +137,7 @@ impl Driver {
                 || self.clients.are_ready()
                 || self.servers.are_ready()
                 || self.redis_clients.are_ready()
+                || self.redis_links.are_ready()
                 || !self.knocking.is_empty();
             let timeout = if busy { Duration::ZERO } else { self.patience() };
             match self.poll.poll(&mut events, Some(timeout)) {
@@ -162,6 +167,7 @@ impl Driver {
             if let Some(redis) = &mut self.redis {
                 self.redis_clients.linger(&mut RedisClients(redis), now);
                 self.redis_clients.unhold(&RedisClients(redis));
+                self.redis_links.unhold(&RedisLinks(redis));
             }
             if self.plane.shutdown.is_some() {
                 self.doors.clear();
@@ -197,6 +203,11 @@ impl Driver {
         match Connections::kind(token) {
             CLIENTS => self.clients.note(event, &mut Clients(&mut self.plane)),
             SERVERS => self.servers.note(event, &mut Servers(&mut self.plane)),
+            REDIS_LINKS => {
+                if let Some(redis) = &mut self.redis {
+                    self.redis_links.note(event, &mut RedisLinks(redis));
+                }
+            }
             REDIS_CLIENTS => {
                 if let Some(redis) = &mut self.redis {
                     self.redis_clients.note(event, &mut RedisClients(redis));
@@ -238,6 +249,7 @@ impl Driver {
                     self.tell_redis(ToWorker::Shutdown(shutdown));
                     self.plane.control(ToWorker::Shutdown(shutdown));
                 }
+                ToWorker::RedisOpened { link, result } => self.redis_opened(link, result),
                 message @ (ToWorker::RedisEvents | ToWorker::LoggedIn { .. }) => {
                     self.tell_redis(message);
                 }
@@ -271,6 +283,28 @@ impl Driver {
         }
     }
 
+    fn redis_opened(&mut self, link: u64, result: Result<Box<Opened>, OpenError>) {
+        let Some(redis) = &mut self.redis else { return };
+        let number = link as usize;
+        let opened = match result {
+            Ok(opened) => opened.link,
+            Err(error) => return redis.link_failed(number, &error),
+        };
+        if !redis.link_opened(number) {
+            return;
+        }
+        let early = opened.early.clone();
+        let mut transport = Transport::new(opened);
+        // What came between the log-in and now has made its edge before epoll listened.
+        transport.readable = true;
+        let kept = self.redis_links.keep(number as u32, transport, self.poll.registry());
+        if let Err(error) = kept {
+            redis.link_closed(number, &error.to_string());
+        } else if !early.is_empty() {
+            redis.link_bytes(number, &early);
+        }
+    }
+
     fn keep_redis_client(&mut self, slot: u32, transport: Transport) {
         let kept = self.redis_clients.keep(slot, transport, self.poll.registry());
         if let (Err(_), Some(redis)) = (kept, &mut self.redis) {
@@ -281,6 +315,7 @@ impl Driver {
     /// Reads Redis clients, lets their engine have its turn.
     fn redis_turn(&mut self) {
         let Some(redis) = &mut self.redis else { return };
+        self.redis_links.read(&mut RedisLinks(redis), &mut self.buffer);
         self.redis_clients.read(&mut RedisClients(redis), &mut self.buffer);
         redis.end_turn();
     }
@@ -353,6 +388,7 @@ impl Driver {
         self.servers.write(&mut Servers(&mut self.plane), registry);
         self.clients.write(&mut Clients(&mut self.plane), registry);
         if let Some(redis) = &mut self.redis {
+            self.redis_links.write(&mut RedisLinks(redis), registry);
             self.redis_clients.write(&mut RedisClients(redis), registry);
         }
     }
@@ -413,6 +449,11 @@ impl Driver {
                     redis.client_forgotten(slot);
                     self.hand_to_tls(Door::Redis, transport, early, ends, began);
                 }
+                redis::Effect::CloseLink(link) => {
+                    if let Some(mut transport) = self.redis_links.take(link as u32) {
+                        transport.farewell();
+                    }
+                }
                 redis::Effect::Control(message) => drop(self.control.send(message)),
                 redis::Effect::Peer(worker, message) => self.tell_peer(worker, message),
             }
@@ -423,7 +464,8 @@ impl Driver {
     fn close_servers(&mut self) {
         let mut terminate = Vec::new();
         wire::pg::frontend::put_terminate(&mut terminate);
-        for (token, mut transport) in self.servers.take_all() {
+        let links = self.redis_links.take_all();
+        for (token, mut transport) in self.servers.take_all().into_iter().chain(links) {
             // It may be gone already, and it is closed all the same.
             let _ = transport.write(&terminate, self.poll.registry(), token);
             transport.farewell();
@@ -472,130 +514,6 @@ impl Driver {
             let worker = self.plane.worker;
             let _ = self.control.send(ToControl::AcceptTls { door, worker, link, ends, began });
         }
-    }
-}
-
-/// The clients of PostgreSQL's door.
-struct Clients<'a>(&'a mut Plane);
-
-impl Side for Clients<'_> {
-    const LOST_WHEN_GONE: bool = true;
-
-    fn may_read(&self, slot: u32) -> bool {
-        self.0.client_may_read(slot)
-    }
-
-    fn bytes(&mut self, slot: u32, bytes: &[u8]) {
-        self.0.client_bytes(slot, bytes);
-    }
-
-    fn closed(&mut self, slot: u32, _why: &str) {
-        self.0.client_closed(slot);
-    }
-
-    fn out(&mut self, slot: u32) -> Option<&mut Vec<u8>> {
-        Some(&mut self.0.clients.get_mut(slot)?.out)
-    }
-
-    fn flushed(&mut self, slot: u32) {
-        self.0.client_flushed(slot);
-    }
-
-    fn write_failed(&mut self, slot: u32) -> bool {
-        self.0.client_closed(slot);
-        false
-    }
-
-    fn written(&mut self) -> &mut Vec<u32> {
-        &mut self.0.written_clients
-    }
-
-    fn forgotten(&mut self, slot: u32) {
-        self.0.client_forgotten(slot);
-    }
-}
-
-/// The pools' servers.
-struct Servers<'a>(&'a mut Plane);
-
-impl Side for Servers<'_> {
-    /// Its last words are its clients'.
-    const LOST_WHEN_GONE: bool = false;
-
-    fn may_read(&self, slot: u32) -> bool {
-        self.0.server_may_read(slot)
-    }
-
-    fn bytes(&mut self, slot: u32, bytes: &[u8]) {
-        self.0.server_bytes(slot, bytes);
-    }
-
-    fn closed(&mut self, slot: u32, why: &str) {
-        self.0.server_closed(slot, why);
-    }
-
-    fn out(&mut self, slot: u32) -> Option<&mut Vec<u8>> {
-        Some(&mut self.0.servers.get_mut(slot)?.server.out)
-    }
-
-    fn flushed(&mut self, slot: u32) {
-        self.0.server_flushed(slot);
-    }
-
-    /// What the server said before it closed is read first; then its end is seen.
-    fn write_failed(&mut self, slot: u32) -> bool {
-        if let Some(conn) = self.0.servers.get_mut(slot) {
-            conn.server.out.clear();
-        }
-        true
-    }
-
-    fn written(&mut self) -> &mut Vec<u32> {
-        &mut self.0.written_servers
-    }
-
-    /// A server is forgotten before it is closed.
-    fn forgotten(&mut self, _slot: u32) {}
-}
-
-/// The clients of the Redis door.
-struct RedisClients<'a>(&'a mut RedisPlane);
-
-impl Side for RedisClients<'_> {
-    /// What it has sent before is run.
-    const LOST_WHEN_GONE: bool = false;
-
-    fn may_read(&self, slot: u32) -> bool {
-        self.0.client_may_read(slot)
-    }
-
-    fn bytes(&mut self, slot: u32, bytes: &[u8]) {
-        self.0.client_bytes(slot, bytes);
-    }
-
-    fn closed(&mut self, slot: u32, _why: &str) {
-        self.0.client_closed(slot);
-    }
-
-    fn out(&mut self, slot: u32) -> Option<&mut Vec<u8>> {
-        Some(&mut self.0.clients.get_mut(slot)?.out)
-    }
-
-    fn flushed(&mut self, slot: u32) {
-        self.0.client_flushed(slot);
-    }
-
-    fn write_failed(&mut self, slot: u32) -> bool {
-        self.0.client_broken(slot);
-        false
-    }
-
-    fn written(&mut self) -> &mut Vec<u32> {
-        &mut self.0.written
-    }
-
-    fn forgotten(&mut self, slot: u32) {
-        self.0.client_forgotten(slot);
     }
 }
 

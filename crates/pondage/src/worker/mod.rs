@@ -7,6 +7,7 @@ pub mod driver;
 pub mod plane;
 pub mod redis;
 pub mod shapes;
+mod sides;
 pub mod slots;
 pub mod snapshot;
 pub mod transport;

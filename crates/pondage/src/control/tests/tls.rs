@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::certificates::{self_signed, Certificates};
 use crate::config::{ListenTls, ListenTlsMode, ServerTls, ServerTlsMode};
 use crate::control::{client_tls, tls};
-use crate::link::{Link, Socket};
+use crate::link::{Door, Link, Socket};
 
 struct Files {
     directory: std::path::PathBuf,

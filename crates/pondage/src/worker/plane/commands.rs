@@ -70,6 +70,7 @@ impl Plane {
             | ToWorker::ServerOpened { .. }
             | ToWorker::Server(_)
             | ToWorker::LoggedIn { .. }
+            | ToWorker::RedisOpened { .. }
             | ToWorker::RedisEvents => {}
         }
     }

@@ -12,6 +12,7 @@
 
 mod away;
 mod client;
+mod links;
 mod login;
 mod running;
 mod shared;
@@ -35,6 +36,7 @@ use crate::worker::slots::Slots;
 pub use away::NoTables;
 pub use client::Client;
 use client::{Held, Hold};
+use links::Link;
 use running::{Lost, Turn};
 pub use shared::{settings, Shared};
 
@@ -56,7 +58,10 @@ const PARSER_BYTES_MAX: usize = 64 << 10;
 const ROUNDS_MAX: usize = 4;
 
 /// How exact timeouts are.
-const TICK: Duration = Duration::from_millis(500);
+const TICK: Duration = Duration::from_millis(100);
+
+/// All clients are looked at every so many ticks.
+const CLIENTS_EVERY: u64 = 5;
 
 /// What the driver has to do.
 #[derive(Debug)]
@@ -68,6 +73,7 @@ pub enum Effect {
         slot: u32,
         early: Vec<u8>,
     },
+    CloseLink(usize),
     Control(ToControl),
     Peer(u8, ToWorker),
 }
@@ -96,8 +102,13 @@ pub struct RedisPlane {
     by_conn: HashMap<ConnId, u32, foldhash::fast::RandomState>,
     /// Clients with bytes to write.
     pub written: Vec<u32>,
+    /// The engine's own connections, at the worker that has them.
+    links: Vec<Link>,
+    pub written_links: Vec<u32>,
     /// Clients whose input can be taken on.
     resumable: Vec<u32>,
+    /// And those that have had their share of this turn.
+    later: Vec<u32>,
     pub effects: Vec<Effect>,
     #[allow(clippy::vec_box)] // The boxes are what is kept: clients hold one each.
     parsers: Vec<Box<Parser>>,
@@ -105,6 +116,7 @@ pub struct RedisPlane {
     touched: bool,
     due: Option<Moment>,
     next_tick: Moment,
+    ticks: u64,
     shutdown: Option<Shutdown>,
 }
 
@@ -122,12 +134,16 @@ impl RedisPlane {
             clients: Slots::default(),
             by_conn: HashMap::default(),
             written: Vec::new(),
+            links: Vec::new(),
+            written_links: Vec::new(),
             resumable: Vec::new(),
+            later: Vec::new(),
             effects: Vec::new(),
             parsers: Vec::new(),
             touched: true,
             due: None,
             next_tick: Moment(0),
+            ticks: 0,
             shutdown: None,
         }
     }
@@ -276,7 +292,7 @@ impl RedisPlane {
             self.parsers.push(parser);
         }
         if more {
-            queue(&mut self.resumable, client, slot);
+            queue(&mut self.later, client, slot);
         }
         self.touched = true;
         done
@@ -357,6 +373,7 @@ impl RedisPlane {
             self.next_tick = self.now.after(TICK);
             self.tick();
         }
+        self.resumable.append(&mut self.later);
         for _ in 0..ROUNDS_MAX {
             for slot in std::mem::take(&mut self.resumable) {
                 let Some(client) = self.clients.get_mut(slot) else { continue };
@@ -379,8 +396,10 @@ impl RedisPlane {
     fn engine_turn(&mut self) {
         let wall = self.wall();
         let (events, others, due) = {
-            let mut engine = self.shared.engine();
+            let shared = self.shared.clone();
+            let mut engine = shared.engine();
             engine.turn(wall);
+            self.take_link_work(engine.store().links());
             let events = engine.take_events(self.worker);
             (events, engine.others_with_events(self.worker), engine.next_due())
         };
@@ -547,12 +566,18 @@ impl RedisPlane {
             return true;
         }
         self.leave_idle();
-        let immediate = self.shutdown == Some(Shutdown::Immediate);
+        let immediate = self.shutdown_is_over();
         let closed = self.clients.iter().all(|(_, client)| client.closing);
         closed && (immediate || self.shared.engine().keys.flow.is_drained())
     }
 
     fn tick(&mut self) {
+        self.ticks += 1;
+        // Connections are opened again, and what waits for them is given up, when it is time.
+        self.touched |= self.misses_links();
+        if self.ticks % CLIENTS_EVERY != 0 {
+            return;
+        }
         let timeout = self.config.runtime.login_timeout;
         if timeout.is_zero() || self.config.auth.method == AuthMethod::Trust {
             return;
@@ -565,9 +590,13 @@ impl RedisPlane {
         }
     }
 
+    fn shutdown_is_over(&self) -> bool {
+        self.shutdown == Some(Shutdown::Immediate)
+    }
+
     /// Something is left to do that no event will announce.
     pub fn has_more(&self) -> bool {
-        self.touched || !self.resumable.is_empty()
+        self.touched || !self.resumable.is_empty() || !self.later.is_empty()
     }
 
     /// When something has to be done though nothing happens.
