@@ -57,6 +57,15 @@ impl Call<'_> {
         }
     }
 
+    /// A keyspace notification. `class` is its letter in `notify-keyspace-events`.
+    pub fn event(&mut self, class: u8, name: &'static str, key: &[u8]) {
+        let classes = self.server.settings.notify_keyspace_events.as_bytes();
+        if classes.contains(&class) || classes.contains(&b'A') {
+            let channel = format!("__keyevent@{}__:{name}", self.keys.db());
+            self.server.publish(channel.as_bytes(), key);
+        }
+    }
+
     /// Runs another command as a part of this one, as EXEC and scripts do.
     pub fn run(&mut self, command: &Command, args: Args<'_>, reply: &mut dyn Reply) -> Outcome {
         let mut call = Call {

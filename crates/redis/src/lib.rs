@@ -11,6 +11,7 @@ pub mod flow;
 pub mod keyspace;
 pub mod pubsub;
 pub mod query;
+pub mod random;
 pub mod reply;
 pub mod rows;
 pub mod server;

@@ -12,6 +12,8 @@ use crate::call::Call;
 use crate::failure::Outcome;
 
 mod connection;
+mod cursor;
+pub mod glob;
 mod hashes;
 mod keys;
 mod lists;
