@@ -113,6 +113,16 @@ fn a_client_that_does_not_read_is_no_longer_read_and_keeps_nobody_waiting() {
 }
 
 #[test]
+fn several_workers_serve_one_door() {
+    let gateway = Gateway::start(open(&cluster().database()).set("runtime.workers", 3));
+    let mut clients: Vec<_> = (0..30).map(|_| RedisClient::connect(&gateway)).collect();
+    for _ in 0..20 {
+        clients.iter_mut().for_each(|client| client.send(PING));
+        clients.iter_mut().for_each(|client| client.hears(b"+PONG\r\n"));
+    }
+}
+
+#[test]
 fn resp3_is_spoken_to_who_asks_for_it() {
     let gateway = Gateway::start(open(&cluster().database()));
     let mut client = RedisClient::connect(&gateway);
