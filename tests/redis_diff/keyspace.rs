@@ -3,7 +3,7 @@
 use crate::connection::words;
 use crate::play::Pair;
 use crate::reply::Reply;
-use crate::rules;
+use crate::rules::Rules;
 use crate::scenario::{shown, Command};
 
 /// As many as `<db>` of a template has.
@@ -13,26 +13,26 @@ const DATABASES: usize = 3;
 pub type Unequal = (String, String, String);
 
 /// Ends in database 0.
-pub fn compare(pair: &mut Pair) -> Result<(), Unequal> {
+pub fn compare(pair: &mut Pair, rules: Rules) -> Result<(), Unequal> {
     for database in (0..DATABASES).rev() {
-        ask(pair, database, &words(&format!("SELECT {database}")))?;
-        ask(pair, database, &words("DBSIZE"))?;
-        let keys = ask(pair, database, &words("KEYS *"))?;
+        ask(pair, rules, database, &words(&format!("SELECT {database}")))?;
+        ask(pair, rules, database, &words("DBSIZE"))?;
+        let keys = ask(pair, rules, database, &words("KEYS *"))?;
         for key in keys.children().iter().filter_map(Reply::text) {
-            key_content(pair, database, key)?;
+            key_content(pair, rules, database, key)?;
         }
     }
     Ok(())
 }
 
-fn key_content(pair: &mut Pair, database: usize, key: &[u8]) -> Result<(), Unequal> {
+fn key_content(pair: &mut Pair, rules: Rules, database: usize, key: &[u8]) -> Result<(), Unequal> {
     let of_key = |line: &str| -> Command {
         let mut command = words(line);
         let at = command.iter().position(|word| word == b"%").expect("the key's place");
         command[at] = key.to_vec();
         command
     };
-    let kind = ask(pair, database, &of_key("TYPE %"))?;
+    let kind = ask(pair, rules, database, &of_key("TYPE %"))?;
     let reads: &[&str] = match kind.text().unwrap_or_default() {
         b"string" => &["GET %"],
         b"hash" => &["HGETALL %", "HLEN %"],
@@ -43,15 +43,20 @@ fn key_content(pair: &mut Pair, database: usize, key: &[u8]) -> Result<(), Unequ
         _ => &[],
     };
     for line in reads.iter().chain(&["PTTL %"]) {
-        ask(pair, database, &of_key(line))?;
+        ask(pair, rules, database, &of_key(line))?;
     }
     Ok(())
 }
 
-fn ask(pair: &mut Pair, database: usize, command: &[Vec<u8>]) -> Result<Reply, Unequal> {
+fn ask(
+    pair: &mut Pair,
+    rules: Rules,
+    database: usize,
+    command: &[Vec<u8>],
+) -> Result<Reply, Unequal> {
     let (oracle, subject) = pair.ask(command);
     match (oracle, subject) {
-        (Ok(oracle), Ok(subject)) if rules::same(command, &[], &oracle, &subject) => Ok(oracle),
+        (Ok(oracle), Ok(subject)) if rules.same(command, &[], &oracle, &subject) => Ok(oracle),
         (oracle, subject) => {
             let told = |answer: Result<Reply, _>| match answer {
                 Ok(reply) => reply.to_string(),

@@ -4,7 +4,8 @@
 //! `PONDAGE_DIFF_SUBJECT=host:port` names the other server (`make redis-diff`), and
 //! `PONDAGE_DIFF_AUTH="user password"` what it is told first. `PONDAGE_DIFF_SEED` is the seed of
 //! the first round (random), `PONDAGE_DIFF_ROUNDS` how many there are (50), and
-//! `PONDAGE_DIFF_FAMILIES` which families of commands are mixed, `list,key` for example (all).
+//! `PONDAGE_DIFF_FAMILIES` which families of commands are mixed, `list,key` for example (all);
+//! it ends after `PONDAGE_DIFF_FINDINGS` rounds that differ (1).
 //! Everything in both servers is deleted, each round.
 
 mod connection;
@@ -36,13 +37,15 @@ struct Finding {
     difference: Difference,
 }
 
-/// Plays a round for each of `seeds` and shrinks the first that differs.
+/// Plays a round for each of `seeds` and shrinks those that differ, until there are `most`.
 fn search(
     seeds: impl Iterator<Item = u64>,
     families: &[String],
     sides: [&Place; 2],
-) -> Option<Finding> {
+    most: usize,
+) -> Vec<Finding> {
     let [oracle, subject] = sides;
+    let mut findings = Vec::new();
     for seed in seeds {
         let mut steps = scenario::generate(seed, families);
         let Some(first) = play(&steps, oracle, subject) else {
@@ -53,9 +56,18 @@ fn search(
         let steps = shrink::shrink(steps, |steps| play(steps, oracle, subject).is_some());
         // One that does not come again, because threads race, is told as it was.
         let difference = play(&steps, oracle, subject).unwrap_or(first);
-        return Some(Finding { seed, steps, difference });
+        findings.push(Finding { seed, steps, difference });
+        if findings.len() == most {
+            break;
+        }
     }
-    None
+    findings
+}
+
+#[track_caller]
+fn expect_none(findings: &[Finding], families: &[String]) {
+    let told: String = findings.iter().map(|finding| finding.told(families)).collect();
+    assert!(findings.is_empty(), "{} rounds differ:{told}", findings.len());
 }
 
 impl Finding {
@@ -71,7 +83,7 @@ impl Finding {
             text,
             "asked:   {asked}\noracle:  {oracle}\nsubject: {subject}\n\
              again:   PONDAGE_DIFF_SEED={seed} PONDAGE_DIFF_ROUNDS=1 \
-             PONDAGE_DIFF_FAMILIES={families}"
+             PONDAGE_DIFF_FAMILIES={families}\n"
         );
         text
     }
@@ -104,10 +116,9 @@ fn the_subject_answers_as_redis_does() {
     let rounds = number("PONDAGE_DIFF_ROUNDS").unwrap_or(50);
     println!("{rounds} rounds from PONDAGE_DIFF_SEED={seed}");
     let families = families();
-    let finding = search(seed..seed + rounds, &families, [&oracle, &subject]);
-    if let Some(finding) = finding {
-        panic!("{}", finding.told(&families));
-    }
+    let most = number("PONDAGE_DIFF_FINDINGS").unwrap_or(1) as usize;
+    let findings = search(seed..seed + rounds, &families, [&oracle, &subject], most);
+    expect_none(&findings, &families);
 }
 
 /// What the fuzzer finds in others is theirs: two equal servers have no difference.
@@ -116,10 +127,8 @@ fn redis_answers_as_redis_does() {
     let servers = [RedisServer::start(), RedisServer::start()];
     let [oracle, subject] = servers.each_ref().map(|server| place(server.address(), ""));
     let families = families();
-    let finding = search(1..61, &families, [&oracle, &subject]);
-    if let Some(finding) = finding {
-        panic!("{}", finding.told(&families));
-    }
+    let findings = search(1..61, &families, [&oracle, &subject], 1);
+    expect_none(&findings, &families);
 }
 
 #[test]
@@ -129,7 +138,8 @@ fn one_wrong_byte_is_found_and_few_commands_show_it() {
     let second = RedisServer::start();
     let (oracle, subject) = (place(second.address(), ""), place(lying, ""));
     let families: Vec<String> = ["list", "set"].map(str::to_owned).into();
-    let finding = search(1..50, &families, [&oracle, &subject]).expect("a lie in fifty rounds");
+    let findings = search(1..50, &families, [&oracle, &subject], 1);
+    let finding = findings.first().expect("a lie in fifty rounds");
     let told = finding.told(&families);
     assert!(finding.difference.oracle.contains(":3"), "{told}");
     assert!(finding.difference.subject.contains(":4"), "{told}");

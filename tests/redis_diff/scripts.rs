@@ -68,7 +68,6 @@ pub const CATALOGUE: &[&str] = &[
     "redis.call('SET',KEYS[1],'half'); return redis.call('LPUSH',KEYS[1],'x')",
     "for i=1,5 do redis.call('RPUSH',KEYS[3],i) end; return redis.call('LLEN',KEYS[3])",
     "redis.call('SELECT',1); redis.call('SET','s1',ARGV[1]); return redis.call('GET','s1')",
-    "return redis.call('BLPOP',KEYS[3],0)",
     "return redis.call('XADD','x1','*')",
     "return redis.call('set',KEYS[1],10.5)",
     "return redis.call('set',KEYS[1],true)",
