@@ -12,13 +12,14 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("sql", &[]),
     ("backend", &["wire"]),
-    ("pondage", &["wire", "sql", "backend"]),
+    ("redis", &["wire", "backend"]),
+    ("pondage", &["wire", "sql", "backend", "redis"]),
     ("tests", &[]),
 ];
 
 /// Crates that do IO, read clocks, log or draw random numbers, and the rooms that must do without
 /// them, directly or through others.
-const PURE_ROOMS: &[&str] = &["wire", "sql", "backend"];
+const PURE_ROOMS: &[&str] = &["wire", "sql", "backend", "redis"];
 const IMPURE_CRATES: &[&str] =
     &["mio", "tokio", "socket2", "rustls", "tracing", "log", "rand", "getrandom", "libc"];
 
@@ -30,6 +31,7 @@ const PURE_PATHS: &[&str] = &[
     "crates/backend/src",
     "crates/pondage/src/session",
     "crates/pondage/src/worker/plane",
+    "crates/pondage/src/worker/redis",
 ];
 const IMPURE_NAMES: &[&str] = &[
     "std::net",

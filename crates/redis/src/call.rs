@@ -1,0 +1,111 @@
+//! One command while it runs.
+
+use crate::args::{Args, Words};
+use crate::command::{self, Command, Flags};
+use crate::failure::{Failure, Outcome};
+use crate::keyspace::Keyspace;
+use crate::query::{Answer, Query};
+use crate::reply::Reply;
+use crate::server::Server;
+use crate::session::{Blocked, Otherwise, Session};
+
+/// What a command has at hand.
+pub struct Call<'a> {
+    pub args: Args<'a>,
+    pub reply: &'a mut dyn Reply,
+    pub keys: &'a mut Keyspace,
+    pub session: &'a mut Session,
+    pub server: &'a mut Server,
+    /// Inside of EXEC or a script: a command that would block replies as if its time were over.
+    pub nested: bool,
+}
+
+impl Call<'_> {
+    /// Ends the command until one of the keys has something, or for `timeout_ms` (0: for ever).
+    pub fn block(&mut self, keys: &[&[u8]], timeout_ms: i64, otherwise: Otherwise) -> Outcome {
+        if self.nested {
+            match otherwise {
+                Otherwise::Null => self.reply.null(),
+                Otherwise::NullArray => self.reply.null_array(),
+            }
+            return Ok(());
+        }
+        // A command that was blocked already keeps its place and its time.
+        if self.session.blocked.is_none() {
+            self.session.blocked = Some(Blocked {
+                words: Words::from(self.args),
+                db: self.keys.db(),
+                keys: keys.iter().map(|key| Box::from(*key)).collect(),
+                until: (timeout_ms > 0).then(|| self.keys.now().saturating_add(timeout_ms)),
+                otherwise,
+            });
+        }
+        Err(Failure::Blocked)
+    }
+
+    /// Asks PostgreSQL. The first time it ends the command, which then runs again and gets the
+    /// answer here. At most one question is answered in one run, so a command that needs several
+    /// asks for pages of keys and keeps its place in `self.session`.
+    pub fn ask(&mut self, query: Query) -> Result<Answer, Failure> {
+        match self.session.answer.take() {
+            Some(Answer::Failed(why)) => Err(Failure::said(format!("ERR {why}"))),
+            Some(answer) => Ok(answer),
+            None => {
+                self.server.queries.push((self.session.conn, query));
+                Err(Failure::Wait)
+            }
+        }
+    }
+
+    /// Runs another command as a part of this one, as EXEC and scripts do.
+    pub fn run(&mut self, command: &Command, args: Args<'_>, reply: &mut dyn Reply) -> Outcome {
+        let mut call = Call {
+            args,
+            reply,
+            keys: self.keys,
+            session: self.session,
+            server: self.server,
+            nested: true,
+        };
+        (command.run)(&mut call)
+    }
+}
+
+/// The command of these words, with the right number of them; or Redis's complaint.
+pub fn find(args: Args<'_>) -> Result<&'static Command, Failure> {
+    let Some(command) = command::find(args.at(0)) else {
+        return Err(unknown(args));
+    };
+    let right = match command.arity {
+        arity if arity < 0 => args.len() >= arity.unsigned_abs() as usize,
+        arity => args.len() == arity as usize,
+    };
+    if !right {
+        return Err(Failure::said(format!(
+            "ERR wrong number of arguments for '{}' command",
+            command.name
+        )));
+    }
+    Ok(command)
+}
+
+/// `server.c`, `commandCheckExistence`.
+fn unknown(args: Args<'_>) -> Failure {
+    let mut words = String::new();
+    for word in args.from(1).iter() {
+        if words.len() >= 128 {
+            break;
+        }
+        let room = 128 - words.len();
+        let shown = &word[..word.len().min(room)];
+        words.push_str(&format!("'{}' ", String::from_utf8_lossy(shown)));
+    }
+    let name = args.at(0);
+    let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
+    Failure::said(format!("ERR unknown command '{name}', with args beginning with: {words}"))
+}
+
+/// Whether a command may run inside of a script.
+pub fn is_for_scripts(command: &Command) -> bool {
+    !command.flags.has(Flags::NO_SCRIPT)
+}

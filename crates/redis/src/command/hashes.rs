@@ -1,0 +1,5 @@
+//! Commands of hashes.
+
+use super::Command;
+
+pub const COMMANDS: &[Command] = &[];

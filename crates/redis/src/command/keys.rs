@@ -1,0 +1,5 @@
+//! Commands of keys.
+
+use super::Command;
+
+pub const COMMANDS: &[Command] = &[];

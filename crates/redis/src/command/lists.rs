@@ -1,0 +1,5 @@
+//! Commands of lists.
+
+use super::Command;
+
+pub const COMMANDS: &[Command] = &[];

@@ -1,0 +1,5 @@
+//! Commands of pubsub.
+
+use super::Command;
+
+pub const COMMANDS: &[Command] = &[];

@@ -1,0 +1,5 @@
+//! Commands of scripts.
+
+use super::Command;
+
+pub const COMMANDS: &[Command] = &[];

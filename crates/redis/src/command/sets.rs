@@ -1,0 +1,5 @@
+//! Commands of sets.
+
+use super::Command;
+
+pub const COMMANDS: &[Command] = &[];

@@ -1,0 +1,5 @@
+//! Commands of streams.
+
+use super::Command;
+
+pub const COMMANDS: &[Command] = &[];

@@ -1,0 +1,5 @@
+//! Commands of zsets.
+
+use super::Command;
+
+pub const COMMANDS: &[Command] = &[];

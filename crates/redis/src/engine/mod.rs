@@ -1,0 +1,575 @@
+//! The engine: runs commands in memory, gathers what they change into batches, and says when a
+//! reply may go.
+//!
+//! It has no sockets, no threads, no clock, and never sees RESP: the door parses and writes. One
+//! engine serves all workers, under a lock that is held for a command or a few.
+//!
+//! # How a worker drives it
+//!
+//! - [`Engine::connect`] when a client may give commands, [`Engine::disconnect`] when it has gone.
+//! - [`Engine::run`] for each command, in order. It tells:
+//!   - [`Ran::Done`] with no barrier: the reply has been written and may go, once all earlier
+//!     replies of this connection have. With a barrier: it has been written and is *held* until
+//!     [`Engine::fate`] says [`Fate::Committed`], and so are all later ones. The worker keeps the
+//!     command's bytes as long as its reply is held, with the connection's state that
+//!     [`Ran::Done`] gives as `before`.
+//!   - [`Ran::Parked`]: nothing has been done, nothing written. The worker keeps the command and
+//!     runs it again at [`Event::Resume`]; it runs no later command of this connection before. It
+//!     may name the keys of commands that wait behind it by [`Engine::prefetch`].
+//!   - [`Ran::Blocked`]: it waits for a key. The reply comes as [`Event::Answer`]; no later command
+//!     runs before.
+//! - [`Engine::turn`] at the end of each turn: sends what has gathered, serves who was blocked,
+//!   fires what is due. [`Engine::next_due`] says when it has to be called though nothing happens.
+//! - [`Engine::take_events`] gives what concerns the worker's connections, in order. For
+//!   [`Event::Redo`]: the held replies whose fate is undone are thrown away and their commands run
+//!   again in order, from the state before ([`Engine::restore`]), or are replied to with the error
+//!   that the event has; replies in between whose fate is committed stay. A fate of [`Fate::Lost`]: the connection is closed, nobody knows.
+
+mod blocking;
+mod results;
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use crate::args::{Args, Words};
+use crate::call::{self, Call};
+use crate::command::{Command, Flags};
+use crate::failure::Failure;
+use crate::flow::{Barrier, Fate, Flow, Sealed};
+use crate::keyspace::{Done, Keyspace};
+use crate::reply::Reply;
+use crate::server::{Event, Server, Settings};
+use crate::session::{ConnId, Multi, ReplyMode, Session};
+use crate::store::Store;
+
+/// Batches of a shard in flight at once: one is written while the other commits.
+const DEPTH: usize = 2;
+
+/// Commands and bytes that MULTI may queue for one connection.
+const QUEUED_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of values that may wait in open batches; beyond it writers are parked.
+const OPEN_BYTES_MAX: usize = 64 << 20;
+
+#[derive(Debug)]
+pub enum Ran {
+    Done {
+        barrier: Option<Barrier>,
+        /// For [`Engine::restore`]; given with a barrier only.
+        before: Option<Before>,
+        /// The connection is to be closed once this reply is written (QUIT).
+        close: bool,
+    },
+    Parked,
+    Blocked,
+}
+
+/// A connection's state before a command, as far as it matters if that runs again.
+#[derive(Debug, Clone)]
+pub struct Before {
+    db: u16,
+    multi: Option<Box<Multi>>,
+    watching: Vec<(u16, Box<[u8]>)>,
+}
+
+/// Who waits for a row.
+type Waiting = HashMap<(u16, Box<[u8]>), Loading, foldhash::fast::RandomState>;
+
+#[derive(Debug, Default)]
+struct Loading {
+    conns: Vec<ConnId>,
+    /// The row has changed since it was asked for: ask again.
+    stale: bool,
+}
+
+pub struct Engine {
+    pub keys: Keyspace,
+    pub server: Server,
+    store: Box<dyn Store + Send>,
+    loading: Waiting,
+    /// Keys to be asked for at the end of the turn.
+    wanted: Vec<(u16, Box<[u8]>)>,
+    in_flight: Vec<Sealed>,
+    /// Questions that wait until what was done before them has committed.
+    asked: Vec<(ConnId, crate::query::Query, Vec<Barrier>)>,
+    /// Blocked connections by key, first come first served.
+    queues: HashMap<(u16, Box<[u8]>), Vec<ConnId>, foldhash::fast::RandomState>,
+    /// Parked because too much waits to be written.
+    throttled: Vec<ConnId>,
+    /// A batch was refused: nothing is sent until the others have been answered, then all that is
+    /// not committed is undone. The refusal's words, if it is for good.
+    undoing: Option<Option<String>>,
+    /// What those batches were.
+    undone: Vec<crate::flow::Open>,
+    /// Why PostgreSQL can't be used now, and since when, in milliseconds since 1970.
+    away: Option<(String, i64)>,
+    /// Copies of what is in flight have been forgotten: rows are not looked up until it has landed.
+    unsettled: bool,
+    now: i64,
+}
+
+impl Engine {
+    pub fn new(
+        settings: Settings,
+        store: Box<dyn Store + Send>,
+        shards: usize,
+        now: i64,
+    ) -> Engine {
+        let flow = Flow::new(&vec![0; shards.max(1)]);
+        Engine {
+            keys: Keyspace::new(settings.databases, flow),
+            server: Server { settings, started: now, ..Server::default() },
+            store,
+            loading: HashMap::default(),
+            wanted: Vec::new(),
+            in_flight: Vec::new(),
+            asked: Vec::new(),
+            queues: HashMap::default(),
+            throttled: Vec::new(),
+            undoing: None,
+            undone: Vec::new(),
+            away: Some(("no connection has been made yet".to_owned(), now)),
+            unsettled: false,
+            now,
+        }
+    }
+
+    pub fn connect(&mut self, worker: u8, now: i64) -> ConnId {
+        self.server.sessions.open(worker, now)
+    }
+
+    pub fn session(&mut self, conn: ConnId) -> Option<&mut Session> {
+        self.server.sessions.get_mut(conn)
+    }
+
+    pub fn disconnect(&mut self, conn: ConnId) {
+        self.unblock(conn);
+        if let Some(mut session) = self.server.sessions.close(conn) {
+            crate::command::transactions::unwatch_all(&mut self.keys, &mut session);
+            self.server.hub.gone(conn, &session.subscriptions);
+        }
+    }
+
+    pub fn fate(&self, barrier: Barrier) -> Fate {
+        self.keys.flow.fate(barrier)
+    }
+
+    /// Runs one command. `now`: milliseconds since 1970.
+    pub fn run(&mut self, conn: ConnId, args: Args<'_>, now: i64, reply: &mut dyn Reply) -> Ran {
+        self.now = self.now.max(now);
+        let Some(mut session) = self.server.sessions.take(conn) else {
+            return Ran::Done { barrier: None, before: None, close: true };
+        };
+        session.last_seen = now;
+        let ran = self.run_for(&mut session, args, reply);
+        let blocked = matches!(ran, Ran::Blocked);
+        self.server.sessions.put_back(session);
+        if blocked {
+            self.enqueue(conn);
+        }
+        self.note_tripped();
+        ran
+    }
+
+    fn run_for(&mut self, session: &mut Session, args: Args<'_>, reply: &mut dyn Reply) -> Ran {
+        let mark = reply.mark();
+        let command = match call::find(args) {
+            Ok(command) => command,
+            Err(failure) => {
+                if let Some(multi) = &mut session.multi {
+                    multi.failed = true;
+                }
+                return self.refuse(session, failure, reply, mark);
+            }
+        };
+        session.last_command = command.name;
+        if session.multi.is_some() && !command.flags.has(Flags::NO_MULTI) {
+            return self.queue(session, args, reply, mark);
+        }
+        if session.protocol == 2
+            && !session.subscriptions.is_empty()
+            && !command.flags.has(Flags::WHILE_SUBSCRIBED)
+        {
+            let failure = Failure::said(format!(
+                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+                 RESET are allowed in this context",
+                command.name
+            ));
+            return self.refuse(session, failure, reply, mark);
+        }
+        if let Some(why) = session.refused.take() {
+            return self.refuse(session, Failure::said(format!("ERR {why}")), reply, mark);
+        }
+        if let Some(why) = self.hopeless() {
+            if command.flags.has(Flags::WRITE) && !command.flags.has(Flags::NO_MULTI) {
+                return self.refuse(session, Failure::said(format!("ERR {why}")), reply, mark);
+            }
+        }
+        if command.flags.has(Flags::WRITE) && self.is_full() {
+            self.throttled.push(session.conn);
+            return Ran::Parked;
+        }
+        self.execute(session, command, args, reply, mark)
+    }
+
+    fn refuse(
+        &mut self,
+        session: &mut Session,
+        failure: Failure,
+        reply: &mut dyn Reply,
+        mark: usize,
+    ) -> Ran {
+        if let Failure::Said(text) = failure {
+            reply.error(&text);
+        }
+        self.finish_reply(session, reply, mark);
+        Ran::Done { barrier: None, before: None, close: false }
+    }
+
+    /// CLIENT REPLY OFF and SKIP: nothing is said.
+    fn finish_reply(&mut self, session: &mut Session, reply: &mut dyn Reply, mark: usize) {
+        match session.reply_mode {
+            ReplyMode::On => {}
+            ReplyMode::Off => reply.rewind(mark),
+            ReplyMode::SkipNext => {
+                reply.rewind(mark);
+                session.reply_mode = ReplyMode::Skip;
+            }
+            ReplyMode::Skip => {
+                reply.rewind(mark);
+                session.reply_mode = ReplyMode::On;
+            }
+        }
+    }
+
+    fn queue(
+        &mut self,
+        session: &mut Session,
+        args: Args<'_>,
+        reply: &mut dyn Reply,
+        mark: usize,
+    ) -> Ran {
+        if let Some(multi) = &mut session.multi {
+            let words = Words::from(args);
+            multi.bytes += words.weight();
+            if multi.bytes > QUEUED_BYTES_MAX {
+                multi.failed = true;
+                let failure = Failure::text("ERR too much is queued since MULTI");
+                return self.refuse(session, failure, reply, mark);
+            }
+            multi.commands.push(words);
+        }
+        reply.simple("QUEUED");
+        self.finish_reply(session, reply, mark);
+        Ran::Done { barrier: None, before: None, close: false }
+    }
+
+    fn execute(
+        &mut self,
+        session: &mut Session,
+        command: &'static Command,
+        args: Args<'_>,
+        reply: &mut dyn Reply,
+        mark: usize,
+    ) -> Ran {
+        let before = Before {
+            db: session.db,
+            multi: match command.name {
+                "exec" => session.multi.clone().map(Box::new),
+                _ => None,
+            },
+            watching: session.watching.clone(),
+        };
+        session.barriers.retain(|barrier| self.keys.flow.fate(*barrier) == Fate::Pending);
+        let mut latest = command.flags.has(Flags::WRITE)
+            || !session.barriers.is_empty()
+            || !session.watching.is_empty()
+            || command.name == "watch";
+        let undoable = is_undoable(command, session);
+        loop {
+            self.keys.begin(session.db, self.now, latest, undoable);
+            let outcome = match self.find_keys(command, session, args) {
+                Ok(()) => {
+                    let mut call = Call {
+                        args,
+                        reply,
+                        keys: &mut self.keys,
+                        session,
+                        server: &mut self.server,
+                        nested: false,
+                    };
+                    (command.run)(&mut call)
+                }
+                miss => miss,
+            };
+            match outcome {
+                Ok(()) => {}
+                Err(Failure::Said(text)) => {
+                    reply.rewind(mark);
+                    reply.error(&text);
+                }
+                Err(Failure::Uncommitted) => {
+                    reply.rewind(mark);
+                    self.keys.undo();
+                    latest = true;
+                    continue;
+                }
+                Err(Failure::Miss) => {
+                    reply.rewind(mark);
+                    self.keys.undo();
+                    return self.want_missing(session, reply, mark);
+                }
+                Err(Failure::Wait) => {
+                    reply.rewind(mark);
+                    self.keys.undo();
+                    session.outstanding += 1;
+                    return Ran::Parked;
+                }
+                Err(Failure::Blocked) => {
+                    reply.rewind(mark);
+                    self.keys.end(None);
+                    return Ran::Blocked;
+                }
+            }
+            let done = self.keys.end(Some(session.conn));
+            return self.done(session, done, before, reply, mark);
+        }
+    }
+
+    fn done(
+        &mut self,
+        session: &mut Session,
+        done: Done,
+        before: Before,
+        reply: &mut dyn Reply,
+        mark: usize,
+    ) -> Ran {
+        if let Some(barrier) = done.barrier {
+            session.waits_for(barrier);
+            self.await_commit(session.conn, barrier);
+        }
+        self.finish_reply(session, reply, mark);
+        let close = std::mem::take(&mut session.quitting);
+        Ran::Done { barrier: done.barrier, before: done.barrier.map(|_| before), close }
+    }
+
+    /// The connection hears of the commit of a batch in flight; of an open one it will anyway.
+    fn await_commit(&mut self, conn: ConnId, barrier: Barrier) {
+        let of = (barrier.shard, barrier.seq);
+        if let Some(sealed) = self.in_flight.iter_mut().find(|sealed| sealed.seqs.contains(&of)) {
+            if sealed.open.waiters.last() != Some(&conn) {
+                sealed.open.waiters.push(conn);
+            }
+        }
+    }
+
+    /// All keys of a command that has several, or of those that EXEC runs, are looked for before
+    /// the first of them changes.
+    fn find_keys(
+        &mut self,
+        command: &Command,
+        session: &Session,
+        args: Args<'_>,
+    ) -> Result<(), Failure> {
+        if let (Some(multi), "exec") = (&session.multi, command.name) {
+            let mut db = session.db;
+            let mut all = Ok(());
+            for words in &multi.commands {
+                let args = words.args();
+                if let Ok(command) = call::find(args) {
+                    if command.name == "select" {
+                        db = to_db(args).unwrap_or(db);
+                    }
+                    self.keys.select(db);
+                    all = all.and(self.keys.all_known(command, args));
+                }
+            }
+            self.keys.select(session.db);
+            return all;
+        }
+        self.keys.all_known(command, args)
+    }
+
+    fn want_missing(&mut self, session: &mut Session, reply: &mut dyn Reply, mark: usize) -> Ran {
+        if let Some(why) = self.hopeless() {
+            return self.refuse(session, Failure::said(format!("ERR {why}")), reply, mark);
+        }
+        for (db, key) in self.keys.missing() {
+            session.outstanding += 1;
+            self.want(db, key, Some(session.conn));
+        }
+        Ran::Parked
+    }
+
+    fn want(&mut self, db: u16, key: Box<[u8]>, conn: Option<ConnId>) {
+        let name = (db, key);
+        match self.loading.get_mut(&name) {
+            Some(loading) => loading.conns.extend(conn),
+            None => {
+                self.wanted.push(name.clone());
+                let loading = Loading { conns: conn.into_iter().collect(), stale: false };
+                self.loading.insert(name, loading);
+            }
+        }
+    }
+
+    /// Asks for the keys of a command that waits behind a parked one.
+    pub fn prefetch(&mut self, conn: ConnId, args: Args<'_>) {
+        let Some(db) = self.server.sessions.get(conn).map(|session| session.db) else { return };
+        let Ok(command) = call::find(args) else { return };
+        if command.flags.has(Flags::BLIND) {
+            return;
+        }
+        for place in command.keys.places(args) {
+            if let Some(key) = args.get(place) {
+                if self.keys.find(db, key).is_none() && !self.keys.is_flushing(db) {
+                    self.want(db, key.into(), None);
+                }
+            }
+        }
+    }
+
+    /// Puts a connection back to where it was before a command, so that it can run again.
+    pub fn restore(&mut self, conn: ConnId, before: Before) {
+        let Some(session) = self.server.sessions.get_mut(conn) else { return };
+        session.db = before.db;
+        session.multi = before.multi.map(|multi| *multi);
+        for (db, key) in before.watching {
+            self.keys.watched.add(db, &key, conn);
+            if !session.watching.contains(&(db, key.clone())) {
+                session.watching.push((db, key));
+            }
+        }
+    }
+
+    /// Too much waits for PostgreSQL: writers wait, too.
+    fn is_full(&mut self) -> bool {
+        (0..self.keys.flow.shards())
+            .any(|shard| self.keys.flow.open(shard as u8).bytes > OPEN_BYTES_MAX)
+    }
+
+    /// Everything that can be sent is sent; whoever can go on goes on.
+    pub fn turn(&mut self, now: i64) {
+        self.now = self.now.max(now);
+        self.take_results();
+        self.serve_ready();
+        self.expire_blocked();
+        if self.undoing.is_some() {
+            if self.in_flight.is_empty() {
+                self.undo_all();
+            }
+        } else if self.store.is_ready() {
+            self.send_batches();
+        }
+        if self.hopeless().is_some() {
+            self.stop_waiting();
+        }
+        self.unsettled &= !self.in_flight.is_empty();
+        self.send_loads();
+        self.send_questions();
+        self.keys.evict(self.server.settings.memory);
+        self.note_tripped();
+    }
+
+    fn send_batches(&mut self) {
+        loop {
+            let Some(shard) = self.keys.flow.sendable(DEPTH).next() else { return };
+            let sealed = self.keys.flow.seal(shard);
+            self.store.send(&mut self.keys, &sealed);
+            self.in_flight.push(sealed);
+            if !self.throttled.is_empty() {
+                for conn in std::mem::take(&mut self.throttled) {
+                    self.server.tell(Event::Resume(conn));
+                }
+            }
+        }
+    }
+
+    fn send_loads(&mut self) {
+        let mut later = Vec::new();
+        let mut by_db: Vec<(u16, Vec<Box<[u8]>>)> = Vec::new();
+        for (db, key) in std::mem::take(&mut self.wanted) {
+            if self.keys.is_flushing(db) || self.unsettled || !self.store.is_ready() {
+                later.push((db, key));
+                continue;
+            }
+            match by_db.iter_mut().find(|(other, _)| *other == db) {
+                Some((_, keys)) => keys.push(key),
+                None => by_db.push((db, vec![key])),
+            }
+        }
+        self.wanted = later;
+        for (db, keys) in by_db {
+            self.store.load(db, keys);
+        }
+    }
+
+    fn send_questions(&mut self) {
+        for (conn, query) in std::mem::take(&mut self.server.queries) {
+            let barriers = self.keys.flow.everything();
+            self.asked.push((conn, query, barriers));
+        }
+        let flow = &self.keys.flow;
+        let (mut ready, mut later) = (Vec::new(), Vec::new());
+        for asked in std::mem::take(&mut self.asked) {
+            let waits = asked.2.iter().any(|barrier| flow.fate(*barrier) == Fate::Pending);
+            if waits || !self.store.is_ready() {
+                later.push(asked)
+            } else {
+                ready.push(asked)
+            }
+        }
+        self.asked = later;
+        for (conn, query, _) in ready {
+            self.store.ask(conn, query);
+        }
+    }
+
+    fn note_tripped(&mut self) {
+        for conn in self.keys.watched.take_tripped() {
+            if let Some(session) = self.server.sessions.get_mut(conn) {
+                session.tripped = true;
+            }
+        }
+    }
+
+    /// What concerns this worker's connections.
+    pub fn take_events(&mut self, worker: u8) -> Vec<Event> {
+        if self.server.events.is_empty() {
+            return Vec::new();
+        }
+        let all = std::mem::take(&mut self.server.events);
+        let (mine, others) = all.into_iter().partition(|(of, _)| *of == worker);
+        self.server.events = others;
+        let mine: Vec<(u8, Event)> = mine;
+        mine.into_iter().map(|(_, event)| event).collect()
+    }
+
+    /// Workers, other than this one, with events to take: bits by number.
+    pub fn others_with_events(&self, worker: u8) -> u64 {
+        let others = self.server.events.iter().filter(|(of, _)| *of != worker);
+        others.fold(0, |mask, (of, _)| mask | 1 << (of & 63))
+    }
+
+    pub fn store(&mut self) -> &mut (dyn Store + Send) {
+        &mut *self.store
+    }
+
+    fn answer(&mut self, conn: ConnId, reply: crate::reply::Recorded, barrier: Option<Barrier>) {
+        self.server.tell(Event::Answer { conn, reply: Arc::new(reply), barrier });
+    }
+}
+
+fn is_undoable(command: &Command, session: &Session) -> bool {
+    let queued = session.multi.iter().flat_map(|multi| &multi.commands);
+    command.flags.has(Flags::UNDOABLE)
+        || (command.name == "exec"
+            && queued.into_iter().any(|words| {
+                call::find(words.args()).is_ok_and(|command| command.flags.has(Flags::UNDOABLE))
+            }))
+}
+
+fn to_db(args: Args<'_>) -> Option<u16> {
+    u16::try_from(crate::value::parse_integer(args.at(1))?).ok()
+}

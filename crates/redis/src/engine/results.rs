@@ -1,0 +1,196 @@
+//! What the tables have told.
+
+use super::Engine;
+use crate::flow::After;
+use crate::server::Event;
+use crate::session::ConnId;
+use crate::store::Told;
+use std::sync::Arc;
+
+impl Engine {
+    pub(super) fn take_results(&mut self) {
+        for told in self.store.told() {
+            match told {
+                Told::Committed { number } => self.batch_committed(number),
+                Told::Conflict { number } => self.batch_undone(number, None),
+                Told::Refused { number, why } => self.batch_undone(number, Some(why)),
+                Told::Loaded { db, key, row } => {
+                    let Some(loading) = self.loading.remove(&(db, key.clone())) else { continue };
+                    if loading.stale {
+                        self.wanted.push((db, key.clone()));
+                        let again = super::Loading { stale: false, ..loading };
+                        self.loading.insert((db, key), again);
+                        continue;
+                    }
+                    let row = row.map(|row| (row.value, row.expires, row.version));
+                    self.keys.loaded(db, &key, row);
+                    self.arrived(db, &key, loading.conns);
+                }
+                Told::Postponed { db, keys } => {
+                    self.wanted.extend(keys.into_iter().map(|key| (db, key)));
+                }
+                Told::NotLoaded { db, keys, why } => {
+                    for key in keys {
+                        let loading = self.loading.remove(&(db, key));
+                        for conn in loading.map(|loading| loading.conns).unwrap_or_default() {
+                            self.fail_parked(conn, &why);
+                        }
+                    }
+                }
+                Told::Answered { conn, answer } => {
+                    if let Some(session) = self.server.sessions.get_mut(conn) {
+                        session.answer = Some(answer);
+                    }
+                    self.one_less(conn);
+                }
+                Told::Changed { db, key } => {
+                    if let Some(loading) = self.loading.get_mut(&(db, key.clone())) {
+                        loading.stale = true;
+                    }
+                    self.keys.changed_by_sql(db, &key);
+                    if self.keys.awaited.contains_key(&(db, key.clone())) {
+                        self.keys.ready.push((db, key));
+                    }
+                }
+                Told::ChangedMany { db } => {
+                    for ((of, _), loading) in &mut self.loading {
+                        loading.stale |= db.is_none_or(|db| db == *of);
+                    }
+                    self.keys.forget_all(db);
+                    let names = self.keys.awaited.keys().cloned().collect::<Vec<_>>();
+                    self.keys.ready.extend(names);
+                }
+                Told::Taken { applied, kids, same } => self.taken(&applied, kids, same),
+                Told::Away { why } => {
+                    self.keys.forget_all(None);
+                    for loading in self.loading.values_mut() {
+                        loading.stale = true;
+                    }
+                    if self.away.is_none() {
+                        self.away = Some((why, self.now));
+                    }
+                }
+            }
+        }
+    }
+
+    fn batch_committed(&mut self, number: u64) {
+        let Some(at) = self.in_flight.iter().position(|sealed| sealed.number == number) else {
+            return;
+        };
+        let sealed = self.in_flight.remove(at);
+        self.keys.committed_batch(&sealed);
+        for after in sealed.open.after {
+            match after {
+                After::Publish { channel, message } => {
+                    self.server.publish(&channel, &message);
+                }
+            }
+        }
+        let mut waiters = sealed.open.waiters;
+        waiters.dedup();
+        for conn in waiters {
+            self.server.tell(Event::Release(conn));
+        }
+    }
+
+    fn batch_undone(&mut self, number: u64, why: Option<String>) {
+        if let Some(at) = self.in_flight.iter().position(|sealed| sealed.number == number) {
+            // Its waiters hear of it when all is undone.
+            let sealed = self.in_flight.remove(at);
+            self.undone.push(sealed.open);
+            let known = self.undoing.take().flatten();
+            self.undoing = Some(known.or(why));
+        }
+    }
+
+    /// Nothing is in flight any more, and what is not committed will not be: its commands run
+    /// again.
+    pub(super) fn undo_all(&mut self) {
+        let refused = self.undoing.take().flatten();
+        let mut opens = self.keys.flow.restart(true);
+        opens.append(&mut self.undone);
+        self.give_up(opens, refused.map(Arc::from));
+    }
+
+    fn give_up(&mut self, opens: Vec<crate::flow::Open>, refused: Option<Arc<str>>) {
+        let mut waiters: Vec<ConnId> =
+            opens.iter().flat_map(|open| open.waiters.iter().copied()).collect();
+        waiters.sort_unstable();
+        waiters.dedup();
+        self.keys.forget(opens);
+        for conn in waiters {
+            self.server.tell(Event::Redo { conn, refused: refused.clone() });
+        }
+    }
+
+    /// PostgreSQL has been away for longer than anybody wants to wait.
+    pub(super) fn hopeless(&self) -> Option<String> {
+        let (why, since) = self.away.as_ref()?;
+        let over = self.now.saturating_sub(*since) >= self.server.settings.patience_ms;
+        over.then(|| format!("PostgreSQL can't be reached: {why}"))
+    }
+
+    /// Whoever waits for PostgreSQL is told why it is in vain. What is in flight stays so: only
+    /// PostgreSQL knows what has become of it.
+    pub(super) fn stop_waiting(&mut self) {
+        let Some(why) = self.hopeless() else { return };
+        let opens = self.keys.flow.abandon();
+        if opens.iter().any(|open| !open.is_empty()) {
+            self.unsettled = !self.in_flight.is_empty();
+            self.give_up(opens, Some(Arc::from(&*why)));
+        }
+        self.wanted.clear();
+        for (_, loading) in std::mem::take(&mut self.loading) {
+            for conn in loading.conns {
+                self.fail_parked(conn, &why);
+            }
+        }
+        for (conn, _, _) in std::mem::take(&mut self.asked) {
+            self.fail_parked(conn, &why);
+        }
+        for conn in std::mem::take(&mut self.throttled) {
+            self.server.tell(Event::Resume(conn));
+        }
+    }
+
+    /// The tables are ours, again or for the first time.
+    fn taken(&mut self, applied: &[u64], kids: i64, same: bool) {
+        self.away = None;
+        self.keys.set_kids(kids);
+        if same {
+            return;
+        }
+        // Another gateway was there: what it did is not known here.
+        let mut opens = self.keys.flow.restart(false);
+        opens.extend(self.in_flight.drain(..).map(|sealed| sealed.open));
+        self.keys.flow.renumber(applied);
+        self.give_up(opens, None);
+        self.keys.forget_all(None);
+    }
+
+    fn arrived(&mut self, db: u16, key: &[u8], conns: Vec<ConnId>) {
+        if self.keys.awaited.contains_key(&(db, key.into())) {
+            self.keys.ready.push((db, key.into()));
+        }
+        for conn in conns {
+            self.one_less(conn);
+        }
+    }
+
+    /// One of the things that a parked connection waits for is there.
+    fn one_less(&mut self, conn: ConnId) {
+        let Some(session) = self.server.sessions.get_mut(conn) else { return };
+        session.outstanding = session.outstanding.saturating_sub(1);
+        if session.outstanding == 0 && session.blocked.is_none() {
+            self.server.tell(Event::Resume(conn));
+        }
+    }
+
+    fn fail_parked(&mut self, conn: ConnId, why: &str) {
+        if let Some(session) = self.server.sessions.get_mut(conn) {
+            session.refused = Some(why.to_owned());
+        }
+        self.one_less(conn);
+    }
+}

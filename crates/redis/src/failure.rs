@@ -1,0 +1,43 @@
+//! Why a command has no ordinary reply.
+
+use std::borrow::Cow;
+
+/// Why a command ends early.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The client is told: an error reply, its code first, as Redis words it.
+    Said(Cow<'static, str>),
+    /// A key is not in memory. It has been noted; the command runs again from its beginning when
+    /// the key is there. A command may end so only before its first write.
+    Miss,
+    /// What has been committed of a large collection is not kept beside what has not: the command
+    /// runs again on the latest state, and its reply waits for the commit.
+    Uncommitted,
+    /// There is nothing yet; the command runs again when one of its keys has something
+    /// ([`crate::call::Call::block`]).
+    Blocked,
+    /// Something was asked of PostgreSQL; the command runs again when the answer is there.
+    Wait,
+}
+
+/// What a command gives: its reply has been written, or there is none.
+pub type Outcome = Result<(), Failure>;
+
+impl Failure {
+    pub const WRONG_TYPE: Failure =
+        Failure::text("WRONGTYPE Operation against a key holding the wrong kind of value");
+    pub const SYNTAX: Failure = Failure::text("ERR syntax error");
+    pub const NOT_AN_INTEGER: Failure =
+        Failure::text("ERR value is not an integer or out of range");
+    pub const NOT_A_FLOAT: Failure = Failure::text("ERR value is not a valid float");
+    pub const NO_SUCH_KEY: Failure = Failure::text("ERR no such key");
+    pub const OUT_OF_RANGE: Failure = Failure::text("ERR index out of range");
+
+    pub const fn text(text: &'static str) -> Failure {
+        Failure::Said(Cow::Borrowed(text))
+    }
+
+    pub fn said(text: impl Into<String>) -> Failure {
+        Failure::Said(Cow::Owned(text.into()))
+    }
+}

@@ -1,0 +1,127 @@
+//! One key in memory.
+
+use crate::value::{Tracked, Value};
+
+/// It does not expire.
+pub const NEVER: i64 = i64::MAX;
+
+/// A row's version, where nobody has looked: what is written overwrites whatever there is. 0 is the
+/// version of a row that does not exist.
+pub const UNKNOWN: i64 = i64::MIN;
+
+/// What an entry costs beside its key and value, with its place in the table.
+const ENTRY_BYTES: usize = 128;
+
+#[derive(Debug)]
+pub struct Entry {
+    pub key: Box<[u8]>,
+    pub db: u16,
+    pub shard: u8,
+    /// Looked at since eviction came by.
+    pub used: bool,
+    /// None: the key does not exist.
+    pub value: Option<Value>,
+    /// Milliseconds since 1970.
+    pub expires: i64,
+    /// Of the row, when all batches that are sealed have committed.
+    pub version: i64,
+    /// The last batch of its shard with a change of it; 0 when there is none.
+    pub dirty: u64,
+    /// Which incarnation of a collection the row names, and its kind's letter, when all sealed
+    /// batches have committed.
+    pub stored: (i64, u8),
+    pub past: Option<Box<Past>>,
+}
+
+/// States before the latest, the oldest first.
+#[derive(Debug, Default)]
+pub struct Past {
+    versions: Vec<Version>,
+}
+
+#[derive(Debug)]
+pub struct Version {
+    /// The batch that made it so.
+    pub seq: u64,
+    /// None when it has not been kept.
+    pub value: Option<Option<Value>>,
+    pub expires: i64,
+}
+
+impl Entry {
+    pub fn new(
+        db: u16,
+        key: &[u8],
+        shard: u8,
+        value: Option<Value>,
+        expires: i64,
+        version: i64,
+    ) -> Entry {
+        let stored = value.as_ref().map_or((0, 0), Value::incarnation);
+        Entry {
+            key: key.into(),
+            db,
+            shard,
+            used: true,
+            value,
+            expires,
+            version,
+            dirty: 0,
+            stored,
+            past: None,
+        }
+    }
+
+    pub fn is_alive(&self, now: i64) -> bool {
+        self.expires > now && self.value.is_some()
+    }
+
+    pub fn edits(&self) -> u64 {
+        self.value.as_ref().and_then(Value::collection).map_or(0, Tracked::edits)
+    }
+
+    pub fn weight(&self) -> usize {
+        ENTRY_BYTES + self.key.len() + self.value.as_ref().map_or(0, Value::weight)
+    }
+
+    /// Keeps the state as it is before a change.
+    pub fn keep(&mut self, value: Option<Option<Value>>) {
+        let version = Version { seq: self.dirty, value, expires: self.expires };
+        self.past.get_or_insert_default().versions.push(version);
+    }
+
+    /// The state just kept was not needed: nothing has changed.
+    pub fn unkeep(&mut self) {
+        if let Some(past) = &mut self.past {
+            past.versions.pop();
+            if past.versions.is_empty() {
+                self.past = None;
+            }
+        }
+    }
+
+    /// The state with all batches up to `committed`; none when it has not been kept.
+    pub fn as_of(&self, committed: u64) -> Option<(Option<&Value>, i64)> {
+        if self.dirty <= committed {
+            return Some((self.value.as_ref(), self.expires));
+        }
+        let versions = self.past.as_ref().map_or(&[][..], |past| &past.versions);
+        let version = versions.iter().rev().find(|version| version.seq <= committed)?;
+        Some((version.value.as_ref()?.as_ref(), version.expires))
+    }
+
+    /// Drops states that nobody reads any more.
+    pub fn prune(&mut self, committed: u64) {
+        if self.dirty <= committed {
+            self.past = None;
+        } else if let Some(past) = &mut self.past {
+            let current = past.versions.iter().rposition(|version| version.seq <= committed);
+            past.versions.drain(..current.unwrap_or(0));
+        }
+    }
+
+    /// Whether memory and table agree, so that it can be dropped.
+    pub fn is_clean(&self, committed: u64) -> bool {
+        self.dirty <= committed
+    }
+}

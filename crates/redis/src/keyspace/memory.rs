@@ -1,0 +1,196 @@
+//! What comes from tables and leaves memory: loading, sealing, committing, evicting.
+
+use super::{Entry, Keyspace, NEVER};
+use crate::flow::{Open, Sealed};
+use crate::value::Value;
+
+/// Entries that eviction looks at in one go.
+const LOOKED_AT_MAX: usize = 1024;
+
+/// A row to be written or deleted, as [`Keyspace::seal`] tells it.
+#[derive(Debug)]
+pub struct Changed<'a> {
+    pub shard: u8,
+    pub db: u16,
+    pub key: &'a [u8],
+    /// The version that the row has if nobody else has written it; 0 when there is none,
+    /// [`super::UNKNOWN`] when it does not matter.
+    pub expected: i64,
+    pub value: Option<&'a mut Value>,
+    pub expires: i64,
+}
+
+/// A removed collection's rows, to be swept.
+pub type Orphan = (i64, u8);
+
+impl Keyspace {
+    /// A row, or its absence, as it is in the table. An entry that has come to be meanwhile knows
+    /// better.
+    pub fn loaded(&mut self, db: u16, key: &[u8], row: Option<(Value, i64, i64)>) {
+        if self.find(db, key).is_some() {
+            return;
+        }
+        let (value, expires, version) = match row {
+            Some((value, expires, version)) => (Some(value), expires, version),
+            None => (None, NEVER, 0),
+        };
+        self.insert(db, key, value, expires, version);
+    }
+
+    /// Whether misses in this database have to wait: it is being emptied.
+    pub fn is_flushing(&self, db: u16) -> bool {
+        self.dbs.get(usize::from(db)).is_some_and(|db| db.flushed.is_some())
+    }
+
+    /// Writes the rows of a sealed batch: `row` for each key, then the collections that nobody
+    /// refers to any more are given.
+    pub fn write_rows(&mut self, sealed: &Sealed, mut row: impl FnMut(Changed<'_>)) -> Vec<Orphan> {
+        let (mut gone, mut held) = (Vec::new(), Vec::new());
+        for at in &sealed.open.dirty {
+            let entry = &mut self.entries[*at as usize];
+            let seq = sealed.seqs.iter().find(|(shard, _)| *shard == entry.shard);
+            let seq = seq.map_or(0, |(_, seq)| *seq);
+            if let Some(collection) = entry.value.as_mut().and_then(Value::collection_mut) {
+                if collection.kid() == 0 {
+                    self.kids += 1;
+                    collection.set_kid(self.kids);
+                }
+            }
+            let now = entry.value.as_ref().map_or((0, 0), Value::incarnation);
+            if entry.stored.0 != now.0 {
+                gone.push(entry.stored);
+                held.push(now.0);
+            }
+            entry.stored = now;
+            row(Changed {
+                shard: entry.shard,
+                db: entry.db,
+                key: &entry.key,
+                expected: entry.version,
+                value: entry.value.as_mut(),
+                expires: entry.expires,
+            });
+            entry.version = if entry.value.is_some() { seq as i64 } else { 0 };
+        }
+        gone.retain(|(kid, _)| *kid != 0 && !held.contains(kid));
+        gone
+    }
+
+    /// The versions that watched keys must have: 0 for one that must not exist.
+    pub fn write_checks(&self, sealed: &Sealed, mut check: impl FnMut(u16, &[u8], i64)) {
+        for at in &sealed.open.checks {
+            let entry = &self.entries[*at as usize];
+            // What the batch itself writes is checked there, and its version is not known here.
+            if entry.version != super::UNKNOWN && !sealed.open.dirty.contains(at) {
+                check(entry.db, &entry.key, entry.version);
+            }
+        }
+    }
+
+    /// The batch is in the tables.
+    pub fn committed_batch(&mut self, sealed: &Sealed) {
+        self.flow.commit(sealed);
+        for at in &sealed.open.dirty {
+            let entry = &mut self.entries[*at as usize];
+            let committed = self.flow.committed(entry.shard);
+            entry.prune(committed);
+        }
+        for db in &sealed.open.flushes {
+            let state = &mut self.dbs[usize::from(*db)];
+            let fate = state.flushed.map(|barrier| self.flow.fate(barrier));
+            if fate != Some(crate::flow::Fate::Pending) {
+                state.flushed = None;
+            }
+        }
+    }
+
+    /// Nothing of these batches is in the tables: what they changed is forgotten.
+    pub fn forget(&mut self, batches: impl IntoIterator<Item = Open>) {
+        for open in batches {
+            for at in open.dirty {
+                self.drop_entry(at);
+            }
+            for db in open.flushes {
+                self.dbs[usize::from(db)].flushed = None;
+                self.forget_all(Some(db));
+            }
+        }
+    }
+
+    /// Somebody else has changed the row. True when a copy was dropped.
+    pub fn changed_by_sql(&mut self, db: u16, key: &[u8]) -> bool {
+        self.watched.changed(db, key);
+        let Some(at) = self.find(db, key) else { return false };
+        let entry = &self.entries[at as usize];
+        let clean = entry.is_clean(self.flow.committed(entry.shard));
+        // What is being written finds out by the row's version.
+        if clean {
+            self.drop_entry(at);
+        }
+        clean
+    }
+
+    /// Drops all clean copies, of one database or all.
+    pub fn forget_all(&mut self, db: Option<u16>) {
+        for at in 0..self.entries.len() {
+            let entry = &self.entries[at];
+            let clean = entry.is_clean(self.flow.committed(entry.shard));
+            if clean && self.is_used(at as u32) && db.is_none_or(|db| db == entry.db) {
+                self.drop_entry(at as u32);
+            }
+        }
+        self.watched.all_changed(db);
+    }
+
+    fn is_used(&self, at: u32) -> bool {
+        let entry = &self.entries[at as usize];
+        self.find(entry.db, &entry.key) == Some(at)
+    }
+
+    fn drop_entry(&mut self, at: u32) {
+        let entry = &self.entries[at as usize];
+        let (hash, db) = (self.hash_of(&entry.key), usize::from(entry.db));
+        let found = self.dbs[db].table.find_entry(hash, |other| *other == at);
+        let Ok(found) = found else { return };
+        found.remove();
+        self.bytes = self.bytes.saturating_sub(self.entries[at as usize].weight());
+        self.entries[at as usize] = Entry::new(0, b"", 0, None, NEVER, 0);
+        self.free.push(at);
+    }
+
+    /// Bytes of keys and values in memory, roughly.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Entries in memory, those of absent keys included.
+    pub fn resident(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// Drops clean copies that were not used lately until there are at most `limit` bytes, or has
+    /// looked at enough for now.
+    pub fn evict(&mut self, limit: usize) {
+        for _ in 0..LOOKED_AT_MAX {
+            if self.bytes <= limit || self.entries.is_empty() {
+                return;
+            }
+            self.hand = (self.hand + 1) % self.entries.len();
+            let at = self.hand as u32;
+            let entry = &mut self.entries[self.hand];
+            if std::mem::take(&mut entry.used) {
+                continue;
+            }
+            let clean = entry.is_clean(self.flow.committed(entry.shard));
+            if clean && self.is_used(at) {
+                self.drop_entry(at);
+                self.stats.evicted += 1;
+            }
+        }
+    }
+
+    /// Kids count on from here: each term of ownership has its own range.
+    pub fn set_kids(&mut self, from: i64) {
+        self.kids = from;
+    }
+}

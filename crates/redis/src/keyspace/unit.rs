@@ -1,0 +1,201 @@
+//! A unit: what takes effect as a whole, and for whom it runs.
+
+use smallvec::SmallVec;
+
+use super::{Keyspace, Seen};
+use crate::flow::{bits, Barrier};
+use crate::session::ConnId;
+use crate::value::Value;
+
+/// A command, an EXEC, a script: from [`Keyspace::begin`] to [`Keyspace::end`].
+#[derive(Debug, Default)]
+pub struct Unit {
+    pub(super) db: u16,
+    pub(super) now: i64,
+    /// Sees what is not committed; else only what is.
+    pub(super) latest: bool,
+    /// Shards that it has changed by other means than entries.
+    pub(super) shards: u32,
+    /// Uncommitted batches whose changes it has seen.
+    pub(super) saw: Seen,
+    pub(super) touched: SmallVec<[Touched; 4]>,
+    pub(super) checks: Vec<u32>,
+    pub(super) missing: Vec<(u16, Box<[u8]>)>,
+    /// It may have to be undone, so steps are kept.
+    pub(super) undoable: bool,
+    pub(super) steps: Vec<Step>,
+}
+
+/// An entry that may have been changed.
+#[derive(Debug)]
+pub(super) struct Touched {
+    pub at: u32,
+    pub edits: u64,
+    pub expires: i64,
+    pub weight: usize,
+    /// Its state has been kept for this unit.
+    pub fresh: bool,
+    pub replaced: bool,
+    /// The first thing that happened to it in its batch was that it was overwritten: whatever an
+    /// SQL writer does to its row meanwhile came before that.
+    pub blind: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Step {
+    Replaced { at: u32, before: Option<Value>, expires: i64 },
+    Edited { at: u32, expires: i64 },
+}
+
+/// What a unit has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// What its reply waits for.
+    pub barrier: Option<Barrier>,
+    /// Entries changed.
+    pub changed: usize,
+}
+
+impl Unit {
+    /// The entry touched last was overwritten unseen.
+    pub(super) fn overwritten(&mut self) {
+        if let Some(touched) = self.touched.last_mut() {
+            touched.blind = true;
+        }
+    }
+
+    pub(super) fn replaced(&mut self, at: u32) {
+        if let Some(touched) = self.touched.iter_mut().find(|touched| touched.at == at) {
+            touched.replaced = true;
+        }
+    }
+}
+
+impl Keyspace {
+    /// `latest`: what is not committed is seen, too. `undoable`: the unit may end with
+    /// [`Keyspace::undo`].
+    pub fn begin(&mut self, db: u16, now: i64, latest: bool, undoable: bool) {
+        let unit = &mut self.unit;
+        unit.db = db;
+        unit.now = now;
+        unit.latest = latest;
+        unit.undoable = undoable;
+        unit.shards = 0;
+        unit.saw.clear();
+        unit.touched.clear();
+        unit.checks.clear();
+        unit.missing.clear();
+        unit.steps.clear();
+    }
+
+    /// Keys that the unit has asked for and that are not in memory.
+    pub fn missing(&mut self) -> Vec<(u16, Box<[u8]>)> {
+        std::mem::take(&mut self.unit.missing)
+    }
+
+    /// What has changed becomes part of the open batch. `conn` waits for it, if there is anything
+    /// to wait for.
+    pub fn end(&mut self, conn: Option<ConnId>) -> Done {
+        let mut mask = self.unit.shards;
+        let mut changed = 0;
+        for touched in std::mem::take(&mut self.unit.touched) {
+            if self.finish(&touched) {
+                changed += 1;
+                mask |= 1 << self.entries[touched.at as usize].shard;
+            }
+        }
+        if mask != 0 {
+            for at in std::mem::take(&mut self.unit.checks) {
+                let shard = self.entries[at as usize].shard;
+                mask |= 1 << shard;
+                self.flow.open(shard).checks.push(at);
+            }
+        }
+        let barrier = self.barrier(mask);
+        if let (Some(barrier), Some(conn)) = (barrier, conn) {
+            if barrier.seq == self.flow.open_seq(barrier.shard) {
+                let open = self.flow.open(barrier.shard);
+                if open.waiters.last() != Some(&conn) {
+                    open.waiters.push(conn);
+                }
+            }
+        }
+        Done { barrier, changed }
+    }
+
+    /// True when the entry is another than before the unit.
+    fn finish(&mut self, touched: &Touched) -> bool {
+        let entry = &mut self.entries[touched.at as usize];
+        let changed =
+            touched.replaced || entry.expires != touched.expires || entry.edits() != touched.edits;
+        if let Some(collection) = entry.value.as_mut().and_then(Value::collection_mut) {
+            if self.unit.undoable {
+                collection.keep();
+            }
+        }
+        if !changed {
+            if touched.fresh {
+                entry.unkeep();
+            }
+            return false;
+        }
+        self.bytes = (self.bytes + entry.weight()).saturating_sub(touched.weight);
+        let (db, shard) = (entry.db, entry.shard);
+        if touched.fresh {
+            // The rows of a collection that is overwritten have to be swept, so it has to be that.
+            if touched.blind && entry.stored.0 == 0 {
+                entry.version = super::UNKNOWN;
+            }
+            entry.dirty = self.flow.open_seq(shard);
+            let (weight, open) = (entry.weight(), self.flow.open(shard));
+            open.dirty.push(touched.at);
+            open.bytes += weight;
+        }
+        if !self.watched.is_empty() {
+            self.watched.changed(db, &self.entries[touched.at as usize].key);
+        }
+        true
+    }
+
+    /// What a reply waits for when these shards were written and those batches seen.
+    fn barrier(&mut self, mask: u32) -> Option<Barrier> {
+        let seen = self.unit.saw.iter().fold(0, |seen, (shard, _)| seen | 1u32 << shard);
+        match (mask, (mask | seen).count_ones()) {
+            (_, 0) => None,
+            (0, 1) => self.unit.saw.first().map(|(shard, seq)| self.flow.barrier(*shard, *seq)),
+            (_, 1) => {
+                let shard = bits(mask).next()? as u8;
+                let seq = self.flow.open_seq(shard);
+                Some(self.flow.barrier(shard, seq))
+            }
+            _ => Some(self.flow.fuse(mask | seen)),
+        }
+    }
+
+    /// Takes back everything the unit has changed; then it is as if it had not run.
+    pub fn undo(&mut self) {
+        while let Some(step) = self.unit.steps.pop() {
+            match step {
+                Step::Replaced { at, before, expires } => {
+                    let entry = &mut self.entries[at as usize];
+                    (entry.value, entry.expires) = (before, expires);
+                }
+                Step::Edited { at, expires } => {
+                    let entry = &mut self.entries[at as usize];
+                    entry.expires = expires;
+                    if let Some(collection) = entry.value.as_mut().and_then(Value::collection_mut) {
+                        collection.undo();
+                    }
+                }
+            }
+        }
+        for touched in std::mem::take(&mut self.unit.touched) {
+            let entry = &mut self.entries[touched.at as usize];
+            if touched.fresh {
+                entry.unkeep();
+            }
+        }
+        self.unit.checks.clear();
+        self.unit.shards = 0;
+    }
+}

@@ -1,0 +1,204 @@
+//! What the engine knows of a connection.
+
+use crate::args::Words;
+use crate::flow::Barrier;
+use crate::query::Answer;
+
+/// A connection, by place and generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnId {
+    pub slot: u32,
+    pub generation: u32,
+}
+
+/// CLIENT REPLY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReplyMode {
+    #[default]
+    On,
+    Off,
+    /// The next command has no reply.
+    SkipNext,
+    /// This one has none.
+    Skip,
+}
+
+/// Commands queued since MULTI.
+#[derive(Debug, Default, Clone)]
+pub struct Multi {
+    pub commands: Vec<Words>,
+    /// One could not be queued: EXEC will fail.
+    pub failed: bool,
+    pub bytes: usize,
+}
+
+/// A command that waits for a key.
+#[derive(Debug)]
+pub struct Blocked {
+    pub words: Words,
+    pub db: u16,
+    pub keys: Vec<Box<[u8]>>,
+    /// Milliseconds since 1970; none: for ever.
+    pub until: Option<i64>,
+    /// What is replied when the time is over.
+    pub otherwise: Otherwise,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Otherwise {
+    Null,
+    NullArray,
+}
+
+#[derive(Debug)]
+pub struct Session {
+    pub conn: ConnId,
+    /// CLIENT ID.
+    pub number: u64,
+    /// The worker that has its socket.
+    pub worker: u8,
+    pub db: u16,
+    /// 2 or 3.
+    pub protocol: u8,
+    pub name: Box<[u8]>,
+    pub library: (Box<[u8]>, Box<[u8]>),
+    /// A role of PostgreSQL; `default` until it has said who it is.
+    pub user: Box<str>,
+    pub address: Box<str>,
+    pub local_address: Box<str>,
+    /// Milliseconds since 1970.
+    pub since: i64,
+    pub last_seen: i64,
+    pub last_command: &'static str,
+    pub reply_mode: ReplyMode,
+    pub multi: Option<Multi>,
+    pub watching: Vec<(u16, Box<[u8]>)>,
+    /// A watched key has changed.
+    pub tripped: bool,
+    pub subscriptions: crate::pubsub::Subscriptions,
+    pub blocked: Option<Blocked>,
+    /// Rows or queries that the command to be run again waits for.
+    pub outstanding: usize,
+    /// What PostgreSQL has answered to the command that runs again.
+    pub answer: Option<Answer>,
+    /// Why what the parked command wanted could not be had.
+    pub refused: Option<String>,
+    /// QUIT: it is closed when this reply is written.
+    pub quitting: bool,
+    /// Batches that earlier replies of this connection wait for, one a shard.
+    pub barriers: Vec<Barrier>,
+}
+
+impl Session {
+    pub fn new(conn: ConnId, number: u64, worker: u8, now: i64) -> Session {
+        Session {
+            conn,
+            number,
+            worker,
+            db: 0,
+            protocol: 2,
+            name: Box::default(),
+            library: Default::default(),
+            user: "default".into(),
+            address: "".into(),
+            local_address: "".into(),
+            since: now,
+            last_seen: now,
+            last_command: "",
+            reply_mode: ReplyMode::On,
+            multi: None,
+            watching: Vec::new(),
+            tripped: false,
+            subscriptions: Default::default(),
+            blocked: None,
+            outstanding: 0,
+            answer: None,
+            refused: None,
+            quitting: false,
+            barriers: Vec::new(),
+        }
+    }
+
+    /// A later reply waits for this batch, too.
+    pub fn waits_for(&mut self, barrier: Barrier) {
+        match self.barriers.iter_mut().find(|other| other.shard == barrier.shard) {
+            Some(other) if other.term == barrier.term => other.seq = other.seq.max(barrier.seq),
+            Some(other) => *other = barrier,
+            None => self.barriers.push(barrier),
+        }
+    }
+}
+
+/// All connections of all workers.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    slots: Vec<(u32, Option<Box<Session>>)>,
+    free: Vec<u32>,
+    numbers: u64,
+    count: usize,
+}
+
+impl Sessions {
+    pub fn open(&mut self, worker: u8, now: i64) -> ConnId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push((0, None));
+            (self.slots.len() - 1) as u32
+        });
+        self.numbers += 1;
+        self.count += 1;
+        let place = &mut self.slots[slot as usize];
+        let conn = ConnId { slot, generation: place.0 };
+        place.1 = Some(Box::new(Session::new(conn, self.numbers, worker, now)));
+        conn
+    }
+
+    pub fn close(&mut self, conn: ConnId) -> Option<Box<Session>> {
+        let place = self.slots.get_mut(conn.slot as usize)?;
+        if place.0 != conn.generation {
+            return None;
+        }
+        let session = place.1.take()?;
+        place.0 += 1;
+        self.free.push(conn.slot);
+        self.count -= 1;
+        Some(session)
+    }
+
+    pub fn get(&self, conn: ConnId) -> Option<&Session> {
+        let (generation, session) = self.slots.get(conn.slot as usize)?;
+        session.as_deref().filter(|_| *generation == conn.generation)
+    }
+
+    pub fn get_mut(&mut self, conn: ConnId) -> Option<&mut Session> {
+        let (generation, session) = self.slots.get_mut(conn.slot as usize)?;
+        session.as_deref_mut().filter(|_| *generation == conn.generation)
+    }
+
+    /// Takes a session out while its command runs; [`Sessions::put_back`] follows.
+    pub fn take(&mut self, conn: ConnId) -> Option<Box<Session>> {
+        let (generation, session) = self.slots.get_mut(conn.slot as usize)?;
+        if *generation == conn.generation {
+            session.take()
+        } else {
+            None
+        }
+    }
+
+    pub fn put_back(&mut self, session: Box<Session>) {
+        let conn = session.conn;
+        self.slots[conn.slot as usize].1 = Some(session);
+    }
+
+    /// All but the one whose command runs.
+    pub fn iter(&self) -> impl Iterator<Item = &Session> {
+        self.slots.iter().filter_map(|(_, session)| session.as_deref())
+    }
+
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}

@@ -1,0 +1,6 @@
+//! Commands against tables in memory.
+
+#[path = "../rig/mod.rs"]
+mod rig;
+
+mod units;

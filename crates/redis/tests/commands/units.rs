@@ -1,0 +1,148 @@
+//! What is committed, what is not, and who sees which.
+
+use redis::engine::Ran;
+use redis::flow::Fate;
+use redis::reply::Recorded;
+
+use crate::rig::{words, Rig};
+
+#[test]
+fn a_value_is_read_from_memory_and_from_the_tables() {
+    let mut rig = Rig::new();
+    rig.check("SET a \"x\\x00y\"", "OK");
+    rig.reads("GET a", "\"x\\x00y\"");
+    rig.reads("GET b", "(nil)");
+    rig.check("INCRBY n 41", "41");
+    rig.forget();
+    rig.check("INCRBY n 1", "42");
+    rig.reads("GET n", "\"42\"");
+    rig.reads("DBSIZE", "2");
+    rig.check("FLUSHDB", "OK");
+    rig.reads("GET a", "(nil)");
+    rig.reads("DBSIZE", "0");
+}
+
+#[test]
+fn others_read_what_is_committed_and_the_writer_waits() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.tables.lock().slow = true;
+    let (writer, reader) = (rig.conn, rig.client());
+    let run = |rig: &mut Rig, conn, line: &str| {
+        let mut reply = Recorded::new(2);
+        match rig.engine.run(conn, words(line).args(), rig.now, &mut reply) {
+            Ran::Done { barrier, .. } => (format!("{reply:?}"), barrier),
+            other => panic!("{line}: {other:?}"),
+        }
+    };
+    let (said, first) = run(&mut rig, writer, "SET a 2");
+    assert_eq!(said, "OK");
+    let first = first.expect("a write waits");
+    rig.turn();
+    let (said, second) = run(&mut rig, writer, "SET a 3");
+    assert_eq!(said, "OK");
+    assert_eq!(run(&mut rig, reader, "GET a"), ("\"1\"".into(), None), "nothing waits");
+    let (said, own) = run(&mut rig, writer, "GET a");
+    assert_eq!(said, "\"3\"", "the writer sees what it wrote");
+    assert_eq!(own, second, "and is told when that is committed");
+    assert_eq!(rig.engine.fate(first), Fate::Pending);
+    rig.tables.commit();
+    rig.engine.turn(rig.now);
+    assert_eq!(rig.engine.fate(first), Fate::Committed);
+    assert_eq!(run(&mut rig, reader, "GET a").0, "\"2\"", "the first batch alone is committed");
+    rig.turn();
+    rig.tables.commit();
+    rig.turn();
+    assert_eq!(run(&mut rig, reader, "GET a"), ("\"3\"".into(), None));
+}
+
+#[test]
+fn what_an_sql_writer_was_faster_with_is_done_again() {
+    let mut rig = Rig::new();
+    rig.check("SET n 5", "OK");
+    rig.tables.lock().slow = true;
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(rig.conn, words("INCRBY n 1").args(), rig.now, &mut reply);
+    let Ran::Done { barrier: Some(barrier), before: Some(before), .. } = ran else {
+        panic!("{ran:?}")
+    };
+    rig.turn();
+    rig.tables.lock().tables.kv.get_mut(&(0, b"n"[..].into())).unwrap().val = b"70".to_vec();
+    rig.tables.conflict();
+    rig.turn();
+    assert_eq!(rig.redo, [rig.conn]);
+    assert_eq!(rig.engine.fate(barrier), Fate::Undone);
+    rig.tables.lock().slow = false;
+    rig.engine.restore(rig.conn, before);
+    rig.check("INCRBY n 1", "71");
+    rig.reads("GET n", "\"71\"");
+}
+
+#[test]
+fn a_transaction_is_one_batch_over_all_shards() {
+    let mut rig = Rig::new();
+    rig.check("MULTI", "OK");
+    for key in 0..20 {
+        rig.check(&format!("SET key{key} {key}"), "QUEUED");
+    }
+    rig.check("INCRBY key7 x", "QUEUED");
+    rig.check("INCRBY key7 1", "QUEUED");
+    let before = rig.tables.lock().batches;
+    let oks = "OK ".repeat(20);
+    rig.check("EXEC", &format!("[{oks}!ERR value is not an integer or out of range 8]"));
+    assert_eq!(rig.tables.lock().batches, before + 1);
+    rig.reads("GET key7", "\"8\"");
+}
+
+#[test]
+fn watch_trips_on_a_change_by_another_or_by_sql() {
+    let mut rig = Rig::new();
+    let other = rig.client();
+    rig.check("WATCH a b", "OK");
+    rig.run_as(other, "SET b 1");
+    rig.check("MULTI", "OK");
+    rig.check("SET a 1", "QUEUED");
+    rig.check("EXEC", "(nil array)");
+    rig.check("WATCH a", "OK");
+    let change = redis::store::Told::Changed { db: 0, key: b"a"[..].into() };
+    rig.tables.told(change);
+    rig.turn();
+    rig.check("MULTI", "OK");
+    rig.check("EXEC", "(nil array)");
+    rig.check("WATCH a", "OK");
+    rig.check("MULTI", "OK");
+    rig.check("GET b", "QUEUED");
+    rig.check("EXEC", "[\"1\"]");
+}
+
+#[test]
+fn while_postgresql_is_away_commands_wait_and_then_fail() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.tables.lock().away = true;
+    let why = "no route to host".to_owned();
+    rig.tables.told(redis::store::Told::Away { why });
+    rig.turn();
+    let (writer, reader) = (rig.conn, rig.client());
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(writer, words("SET b 2").args(), rig.now, &mut reply);
+    let Ran::Done { barrier: Some(barrier), .. } = ran else { panic!("{ran:?}") };
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(reader, words("GET a").args(), rig.now, &mut reply);
+    assert!(matches!(ran, Ran::Parked), "copies can't be trusted: {ran:?}");
+    rig.pass(4_999);
+    assert_eq!(rig.engine.fate(barrier), Fate::Pending);
+    rig.pass(1);
+    assert_eq!(rig.engine.fate(barrier), Fate::Undone);
+    assert_eq!(rig.redo, [writer]);
+    let error = "!ERR PostgreSQL can't be reached: no route to host";
+    rig.check("SET c 3", error);
+    assert_eq!(rig.run_as(reader, "GET a"), error);
+    rig.tables.lock().away = false;
+    rig.tables.told(redis::store::Told::Taken { applied: vec![0; 3], kids: 2 << 40, same: true });
+    rig.turn();
+    rig.reads("GET a", "\"1\"");
+    rig.reads("GET b", "(nil)");
+    rig.check("SET b 5", "OK");
+    rig.reads("GET b", "\"5\"");
+}
