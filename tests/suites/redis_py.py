@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs redis-py's own command tests against a server that is running already.
+"""Runs redis-py's own command tests against Pondage or another server.
 
-    redis_py.py --checkout DIR --address HOST:PORT [--only EXPRESSION] [--page FILE]
+    redis_py.py --checkout DIR [--address HOST:PORT] [--only EXPRESSION] [--page FILE]
 
 The checkout is redis-py 5.2, whose tests run from their own directory, in RESP2 and in RESP3.
-What pytest needs comes from PyPI, pinned, into a venv below `--out`. Everything in the server is
-deleted. Ends with status 1 when a test failed that `skipped-redis-py.txt` does not name.
+What pytest needs comes from PyPI, pinned, into a venv below `--out`. Without an address a demo of
+Pondage is started; in the server at an address, everything is deleted. Ends with status 1 when a
+test failed that `skipped-redis-py.txt` does not name.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import xml.etree.ElementTree as xml
 
 import report
 import skipped
+from subject import subject
 
 HERE = pathlib.Path(__file__).parent.resolve()
 
@@ -51,14 +53,14 @@ def python(out: pathlib.Path) -> pathlib.Path:
     return home / "bin/python"
 
 
-def run(arguments, interpreter: pathlib.Path, file: str, protocol: int) -> dict:
+def run(arguments, address: str, interpreter: pathlib.Path, file: str, protocol: int) -> dict:
     """Runs one file in one protocol; pytest's own output is printed."""
     results = arguments.out / "redis-py.xml"
     results.unlink(missing_ok=True)
     command = [
         interpreter, "-m", "pytest", "-q", "-c", HERE / "redis-py.ini", "--rootdir", ".",
         "--tb=short", f"--junitxml={results}", "-o", "junit_family=xunit1", "-m", MARKS,
-        "--protocol", str(protocol), "--redis-url", f"redis://{arguments.address}/0",
+        "--protocol", str(protocol), "--redis-url", f"redis://{address}/0",
     ]
     for test, _ in skipped.read(arguments.skips):
         if test.startswith(file):
@@ -90,7 +92,7 @@ def run(arguments, interpreter: pathlib.Path, file: str, protocol: int) -> dict:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkout", type=pathlib.Path, required=True)
-    parser.add_argument("--address", required=True, metavar="[USER:PASSWORD@]HOST:PORT")
+    parser.add_argument("--address", metavar="HOST:PORT")
     parser.add_argument("--only", help="pytest's -k")
     parser.add_argument("--file", action="append", choices=FILES, help="only this; repeatable")
     parser.add_argument("--skips", type=pathlib.Path, default=HERE / "skipped-redis-py.txt")
@@ -103,7 +105,11 @@ def main() -> int:
     arguments.out = arguments.out.resolve()
     interpreter = python(arguments.out)
     files = arguments.file or FILES
-    rows = [run(arguments, interpreter, file, protocol) for protocol in (2, 3) for file in files]
+    with subject(arguments.address) as address:
+        rows = [
+            run(arguments, address, interpreter, file, protocol)
+            for protocol in (2, 3) for file in files
+        ]
     for row in rows:
         for name in row["failures"]:
             print(f"FAILED {row['file']}: {name}")

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs Redis's own suite, which is written in TCL, against a server that is running already.
+"""Runs Redis's own suite, which is written in TCL, against Pondage or another server.
 
-    tcl.py --checkout DIR --address HOST:PORT [--unit unit/type/list ...] [--page FILE]
+    tcl.py --checkout DIR [--address HOST:PORT] [--unit unit/type/list ...] [--page FILE]
 
 The checkout is Redis 7.2 or Valkey 7.2, whose suite is under the BSD licence. Every unit runs in
 a process of its own, so that one which the server makes fail at its very beginning does not end
-the others. Everything in the server is deleted.
+the others. Without an address a demo of Pondage is started; in the server at an address,
+everything is deleted.
 
 Ends with status 1 when a test failed that `skipped-tcl.txt` does not name.
 """
@@ -19,6 +20,7 @@ import sys
 
 import report
 import skipped
+from subject import subject
 
 HERE = pathlib.Path(__file__).parent
 
@@ -78,7 +80,7 @@ class SkipList:
 
 
 def run(checkout: pathlib.Path, address: str, unit: str, skips: SkipList) -> Result:
-    """Runs one unit and counts its lines."""
+    """Runs one unit, and prints how many tests passed and what failed."""
     host, _, port = address.rpartition(":")
     command = [
         "./runtest", "--host", host, "--port", port, "--single", unit, "--durable",
@@ -96,7 +98,15 @@ def run(checkout: pathlib.Path, address: str, unit: str, skips: SkipList) -> Res
         output, hangs = done.stdout, False
     except subprocess.TimeoutExpired as error:
         output, hangs = error.stdout or b"", True
-    return read(unit, output.decode(errors="replace"), hangs)
+    result = read(unit, output.decode(errors="replace"), hangs)
+    early = ", ended early" if result.ended_early else ""
+    print(
+        f"{unit}: {result.passed} passed, {len(result.failed)} failed, "
+        f"{result.skipped} skipped{early}", flush=True,
+    )
+    for name, why in result.failed:
+        print(f"  FAILED {unit}: {name}\n    " + why.replace("\n", "\n    "), flush=True)
+    return result
 
 
 def read(unit: str, output: str, hangs: bool) -> Result:
@@ -131,7 +141,7 @@ def read(unit: str, output: str, hangs: bool) -> Result:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkout", type=pathlib.Path, required=True)
-    parser.add_argument("--address", required=True, metavar="HOST:PORT")
+    parser.add_argument("--address", metavar="HOST:PORT")
     parser.add_argument("--unit", action="append", choices=UNITS, help="only this; repeatable")
     parser.add_argument("--skips", type=pathlib.Path, default=HERE / "skipped-tcl.txt")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "../../target/suites")
@@ -140,19 +150,9 @@ def main() -> int:
     if not (arguments.checkout / "runtest").is_file():
         parser.error(f"{arguments.checkout} is no checkout of Redis: it has no `runtest`")
     skips = SkipList(arguments.skips)
-    results = []
-    for unit in arguments.unit or UNITS:
-        if unit in skips.units:
-            continue
-        result = run(arguments.checkout, arguments.address, unit, skips)
-        early = ", ended early" if result.ended_early else ""
-        print(
-            f"{unit}: {result.passed} passed, {len(result.failed)} failed, "
-            f"{result.skipped} skipped{early}", flush=True,
-        )
-        for name, why in result.failed:
-            print(f"  FAILED {unit}: {name}\n    " + why.replace("\n", "\n    "), flush=True)
-        results.append(result)
+    units = [unit for unit in arguments.unit or UNITS if unit not in skips.units]
+    with subject(arguments.address) as address:
+        results = [run(arguments.checkout, address, unit, skips) for unit in units]
     rows = [result.row() for result in results]
     report.publish("redis-suite", report.table("unit", rows), rows, arguments.out, arguments.page)
     failed = sum(len(result.failed) for result in results)
