@@ -73,7 +73,8 @@ struct Shard {
     sealed: u64,
     /// Index into `Flow::opens`.
     open: usize,
-    in_flight: VecDeque<u64>,
+    /// Batches on their way, and whether one is of several shards.
+    in_flight: VecDeque<(u64, bool)>,
 }
 
 /// A sealed batch on its way.
@@ -91,7 +92,7 @@ pub struct Flow {
     shards: Vec<Shard>,
     opens: Vec<Open>,
     term: u32,
-    /// What was committed of each shard when a term ended, the latest last.
+    /// The last batch of each shard that was sent in a term, the latest term last.
     ends: VecDeque<(u32, Option<Vec<u64>>)>,
     batches: u64,
 }
@@ -147,7 +148,14 @@ impl Flow {
         }
         match self.ends.iter().find(|(term, _)| *term == barrier.term) {
             Some((_, Some(ends))) => match ends.get(usize::from(barrier.shard)) {
-                Some(end) if barrier.seq <= *end => Fate::Committed,
+                Some(end) if barrier.seq <= *end => {
+                    let shard = &self.shards[usize::from(barrier.shard)];
+                    if barrier.seq <= shard.committed {
+                        Fate::Committed
+                    } else {
+                        Fate::Pending
+                    }
+                }
                 _ => Fate::Undone,
             },
             _ => Fate::Lost,
@@ -185,9 +193,11 @@ impl Flow {
             let open = &self.opens[self.shards[shard].open];
             let first = open.shards.trailing_zeros() as usize == shard;
             let limit = if open.shards.count_ones() > 1 { 1 } else { depth };
+            // A batch of several shards goes by one of their connections: nothing may overtake it
+            // on another.
             let free = bits(open.shards).all(|shard| {
                 let flying = &self.shards[shard].in_flight;
-                flying.len() < limit
+                flying.len() < limit && flying.iter().all(|(_, several)| !several)
             });
             (first && free && !open.is_empty()).then_some(shard as u8)
         })
@@ -198,11 +208,12 @@ impl Flow {
         let at = self.shards[usize::from(shard)].open;
         let open = std::mem::take(&mut self.opens[at]);
         self.batches += 1;
+        let several = open.shards.count_ones() > 1;
         let mut seqs = Vec::new();
         for shard in bits(open.shards) {
             let state = &mut self.shards[shard];
             state.sealed += 1;
-            state.in_flight.push_back(self.batches);
+            state.in_flight.push_back((self.batches, several));
             seqs.push((shard as u8, state.sealed));
             state.open = shard;
             self.opens[shard] = Open { shards: 1 << shard, ..Open::default() };
@@ -214,7 +225,7 @@ impl Flow {
     pub fn commit(&mut self, sealed: &Sealed) {
         for (shard, seq) in &sealed.seqs {
             let state = &mut self.shards[usize::from(*shard)];
-            state.in_flight.retain(|number| *number != sealed.number);
+            state.in_flight.retain(|(number, _)| *number != sealed.number);
             state.committed = state.committed.max(*seq);
         }
     }
@@ -242,7 +253,29 @@ impl Flow {
     /// Nothing that is not committed will be: a new term begins. Gives what was open. `known`:
     /// whether it is sure that nothing of it is in the tables.
     pub fn restart(&mut self, known: bool) -> Vec<Open> {
-        let ends = self.shards.iter().map(|shard| shard.committed).collect();
+        for (at, shard) in self.shards.iter_mut().enumerate() {
+            shard.sealed = shard.committed;
+            shard.in_flight.clear();
+            // Their numbers are given again.
+            for (_, ends) in &mut self.ends {
+                if let Some(end) = ends.as_mut().and_then(|ends| ends.get_mut(at)) {
+                    *end = shard.committed.min(*end);
+                }
+            }
+        }
+        if !known {
+            self.ends.iter_mut().for_each(|(_, ends)| *ends = None);
+        }
+        self.give_up_open(known)
+    }
+
+    /// What is open will not be sent: a new term begins. What is in flight is not concerned.
+    pub fn abandon(&mut self) -> Vec<Open> {
+        self.give_up_open(true)
+    }
+
+    fn give_up_open(&mut self, known: bool) -> Vec<Open> {
+        let ends = self.shards.iter().map(|shard| shard.sealed).collect();
         self.ends.push_back((self.term, known.then_some(ends)));
         if self.ends.len() > TERMS_MAX {
             self.ends.pop_front();
@@ -250,8 +283,6 @@ impl Flow {
         self.term += 1;
         let mut given = Vec::new();
         for (at, shard) in self.shards.iter_mut().enumerate() {
-            shard.sealed = shard.committed;
-            shard.in_flight.clear();
             shard.open = at;
             given.push(std::mem::replace(
                 &mut self.opens[at],

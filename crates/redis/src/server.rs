@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::flow::Barrier;
 use crate::pubsub::Hub;
 use crate::query::Query;
+use crate::random::Random;
 use crate::reply::Recorded;
 use crate::session::{ConnId, Sessions};
 
@@ -52,6 +53,8 @@ impl Event {
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub databases: u16,
+    /// How long commands wait for a PostgreSQL that is away before they fail.
+    pub patience_ms: i64,
     /// Bytes of clean copies in memory.
     pub memory: usize,
     pub max_clients: usize,
@@ -74,6 +77,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             databases: 16,
+            patience_ms: 5_000,
             memory: 256 << 20,
             max_clients: 10_000,
             proto_max_bulk_len: 512 << 20,
@@ -99,6 +103,7 @@ pub struct Server {
     pub sessions: Sessions,
     pub hub: Hub,
     pub settings: Settings,
+    pub random: Random,
     /// For the workers, in order.
     pub events: Vec<(u8, Event)>,
     /// Asked by commands, for PostgreSQL.

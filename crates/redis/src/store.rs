@@ -1,5 +1,7 @@
 //! What the engine wants of the tables, without saying how it is done.
 
+use backend::moment::Moment;
+
 use crate::flow::Sealed;
 use crate::keyspace::Keyspace;
 use crate::query::{Answer, Query};
@@ -18,6 +20,24 @@ pub trait Store {
     fn is_ready(&self) -> bool;
     /// What has happened since the last time.
     fn told(&mut self) -> Vec<Told>;
+    fn links(&mut self) -> &mut dyn Links;
+}
+
+/// The store's connections to PostgreSQL, by number, for whoever has sockets. One worker drives
+/// them all; after another worker's turn it has to write what there is in [`Links::out`].
+pub trait Links {
+    fn count(&self) -> usize;
+    /// Which are to be opened now: each is answered by [`Links::opened`] or [`Links::failed`].
+    fn wanted(&mut self, now: Moment) -> Vec<usize>;
+    /// It is logged in and idle.
+    fn opened(&mut self, link: usize, now: Moment);
+    fn failed(&mut self, link: usize, why: &str, now: Moment);
+    fn receive(&mut self, link: usize, bytes: &[u8], now: Moment);
+    fn closed(&mut self, link: usize, why: &str, now: Moment);
+    /// Bytes to be sent, to be taken from the front.
+    fn out(&mut self, link: usize) -> &mut Vec<u8>;
+    /// Links to be closed; they are forgotten here already.
+    fn dropped(&mut self) -> Vec<usize>;
 }
 
 /// A key's row.
@@ -59,6 +79,11 @@ pub enum Told {
         db: u16,
         key: Box<[u8]>,
         row: Option<Row>,
+    },
+    /// The connection was lost while these keys were looked up.
+    Postponed {
+        db: u16,
+        keys: Vec<Box<[u8]>>,
     },
     /// These keys could not be looked up.
     NotLoaded {

@@ -156,15 +156,28 @@ fn set(call: &mut Call<'_>) -> Outcome {
         }
         return Ok(());
     }
-    store(call, key, value, expiry)?;
+    if options.get || options.nx || options.xx {
+        store(call, key, value, expiry)?;
+    } else {
+        overwrite(call, key, value, expiry)?;
+    }
     if !options.get {
         call.reply.ok();
     }
     Ok(())
 }
 
+fn overwrite(call: &mut Call<'_>, key: &[u8], value: &[u8], expiry: Expiry) -> Outcome {
+    call.keys.overwrite(key, Value::Str(Str::new(value)), expiry)?;
+    written(call, key, expiry)
+}
+
 fn store(call: &mut Call<'_>, key: &[u8], value: &[u8], expiry: Expiry) -> Outcome {
     call.keys.set(key, Value::Str(Str::new(value)), expiry)?;
+    written(call, key, expiry)
+}
+
+fn written(call: &mut Call<'_>, key: &[u8], expiry: Expiry) -> Outcome {
     call.event(b'$', "set", key);
     if let Expiry::At(_) = expiry {
         call.event(b'g', "expire", key);
@@ -172,8 +185,9 @@ fn store(call: &mut Call<'_>, key: &[u8], value: &[u8], expiry: Expiry) -> Outco
     Ok(())
 }
 
+/// For commands that have not looked at the key.
 fn put(call: &mut Call<'_>, key: &[u8], value: &[u8], expiry: Expiry) -> Outcome {
-    store(call, key, value, expiry)?;
+    overwrite(call, key, value, expiry)?;
     call.reply.ok();
     Ok(())
 }

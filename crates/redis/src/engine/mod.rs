@@ -102,8 +102,10 @@ pub struct Engine {
     undoing: Option<Option<String>>,
     /// What those batches were.
     undone: Vec<crate::flow::Open>,
-    /// Why PostgreSQL can't be used now.
-    away: Option<String>,
+    /// Why PostgreSQL can't be used now, and since when, in milliseconds since 1970.
+    away: Option<(String, i64)>,
+    /// Copies of what is in flight have been forgotten: rows are not looked up until it has landed.
+    unsettled: bool,
     now: i64,
 }
 
@@ -127,7 +129,8 @@ impl Engine {
             throttled: Vec::new(),
             undoing: None,
             undone: Vec::new(),
-            away: None,
+            away: Some(("no connection has been made yet".to_owned(), now)),
+            unsettled: false,
             now,
         }
     }
@@ -197,6 +200,11 @@ impl Engine {
         }
         if let Some(why) = session.refused.take() {
             return self.refuse(session, Failure::said(format!("ERR {why}")), reply, mark);
+        }
+        if let Some(why) = self.hopeless() {
+            if command.flags.has(Flags::WRITE) && !command.flags.has(Flags::NO_MULTI) {
+                return self.refuse(session, Failure::said(format!("ERR {why}")), reply, mark);
+            }
         }
         if command.flags.has(Flags::WRITE) && self.is_full() {
             self.throttled.push(session.conn);
@@ -312,7 +320,7 @@ impl Engine {
                 Err(Failure::Miss) => {
                     reply.rewind(mark);
                     self.keys.undo();
-                    return self.want_missing(session);
+                    return self.want_missing(session, reply, mark);
                 }
                 Err(Failure::Wait) => {
                     reply.rewind(mark);
@@ -386,7 +394,10 @@ impl Engine {
         self.keys.all_known(command, args)
     }
 
-    fn want_missing(&mut self, session: &mut Session) -> Ran {
+    fn want_missing(&mut self, session: &mut Session, reply: &mut dyn Reply, mark: usize) -> Ran {
+        if let Some(why) = self.hopeless() {
+            return self.refuse(session, Failure::said(format!("ERR {why}")), reply, mark);
+        }
         for (db, key) in self.keys.missing() {
             session.outstanding += 1;
             self.want(db, key, Some(session.conn));
@@ -454,6 +465,10 @@ impl Engine {
         } else if self.store.is_ready() {
             self.send_batches();
         }
+        if self.hopeless().is_some() {
+            self.stop_waiting();
+        }
+        self.unsettled &= !self.in_flight.is_empty();
         self.send_loads();
         self.send_questions();
         self.keys.evict(self.server.settings.memory);
@@ -478,7 +493,7 @@ impl Engine {
         let mut later = Vec::new();
         let mut by_db: Vec<(u16, Vec<Box<[u8]>>)> = Vec::new();
         for (db, key) in std::mem::take(&mut self.wanted) {
-            if self.keys.is_flushing(db) || !self.store.is_ready() {
+            if self.keys.is_flushing(db) || self.unsettled || !self.store.is_ready() {
                 later.push((db, key));
                 continue;
             }

@@ -26,6 +26,9 @@ impl Engine {
                     self.keys.loaded(db, &key, row);
                     self.arrived(db, &key, loading.conns);
                 }
+                Told::Postponed { db, keys } => {
+                    self.wanted.extend(keys.into_iter().map(|key| (db, key)));
+                }
                 Told::NotLoaded { db, keys, why } => {
                     for key in keys {
                         let loading = self.loading.remove(&(db, key));
@@ -63,7 +66,8 @@ impl Engine {
                     for loading in self.loading.values_mut() {
                         loading.stale = true;
                     }
-                    self.away = Some(why);
+                    let since = self.away.take().map_or(self.now, |(_, since)| since);
+                    self.away = Some((why, since));
                 }
             }
         }
@@ -116,6 +120,36 @@ impl Engine {
         self.keys.forget(opens);
         for conn in waiters {
             self.server.tell(Event::Redo { conn, refused: refused.clone() });
+        }
+    }
+
+    /// PostgreSQL has been away for longer than anybody wants to wait.
+    pub(super) fn hopeless(&self) -> Option<String> {
+        let (why, since) = self.away.as_ref()?;
+        let over = self.now.saturating_sub(*since) >= self.server.settings.patience_ms;
+        over.then(|| format!("PostgreSQL can't be reached: {why}"))
+    }
+
+    /// Whoever waits for PostgreSQL is told why it is in vain. What is in flight stays so: only
+    /// PostgreSQL knows what has become of it.
+    pub(super) fn stop_waiting(&mut self) {
+        let Some(why) = self.hopeless() else { return };
+        let opens = self.keys.flow.abandon();
+        if opens.iter().any(|open| !open.is_empty()) {
+            self.unsettled = !self.in_flight.is_empty();
+            self.give_up(opens, Some(Arc::from(&*why)));
+        }
+        self.wanted.clear();
+        for (_, loading) in std::mem::take(&mut self.loading) {
+            for conn in loading.conns {
+                self.fail_parked(conn, &why);
+            }
+        }
+        for (conn, _, _) in std::mem::take(&mut self.asked) {
+            self.fail_parked(conn, &why);
+        }
+        for conn in std::mem::take(&mut self.throttled) {
+            self.server.tell(Event::Resume(conn));
         }
     }
 

@@ -157,6 +157,17 @@ impl Keyspace {
         Ok(if entry.is_alive(now) { entry.value.as_ref() } else { None })
     }
 
+    /// What [`Keyspace::look`] has just given, for commands that need several values at once.
+    pub fn seen(&self, key: &[u8]) -> Option<&Value> {
+        let at = self.find(self.unit.db, key)?;
+        let now = self.unit.now;
+        if !self.unit.latest {
+            return self.committed(at, now).ok().flatten();
+        }
+        let entry = &self.entries[at as usize];
+        entry.value.as_ref().filter(|_| entry.is_alive(now))
+    }
+
     pub fn exists(&mut self, key: &[u8]) -> Result<bool, Failure> {
         Ok(self.look(key)?.is_some())
     }
@@ -247,6 +258,21 @@ impl Keyspace {
             _ => self.known_or_blind(key),
         };
         self.replace(at, Some(value), expiry);
+        Ok(())
+    }
+
+    /// As [`Keyspace::set`], for a command whose reply does not depend on what was there: it wins
+    /// over whatever an SQL writer does at the same time.
+    pub fn overwrite(&mut self, key: &[u8], value: Value, expiry: Expiry) -> Result<(), Failure> {
+        let at = match expiry {
+            Expiry::Keep => self.known(key)?,
+            _ => self.known_or_blind(key),
+        };
+        let first = self.unit.touched.iter().all(|touched| touched.at != at);
+        self.replace(at, Some(value), expiry);
+        if first && expiry != Expiry::Keep {
+            self.unit.overwritten();
+        }
         Ok(())
     }
 
@@ -644,6 +670,7 @@ impl Keyspace {
             weight: entry.weight(),
             fresh: first,
             replaced: false,
+            blind: false,
         });
         first
     }

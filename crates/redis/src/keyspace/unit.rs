@@ -38,6 +38,9 @@ pub(super) struct Touched {
     /// Its state has been kept for this unit.
     pub fresh: bool,
     pub replaced: bool,
+    /// The first thing that happened to it in its batch was that it was overwritten: whatever an
+    /// SQL writer does to its row meanwhile came before that.
+    pub blind: bool,
 }
 
 #[derive(Debug)]
@@ -76,6 +79,13 @@ pub struct Done {
 }
 
 impl Unit {
+    /// The entry touched last was overwritten unseen.
+    pub(super) fn overwritten(&mut self) {
+        if let Some(touched) = self.touched.last_mut() {
+            touched.blind = true;
+        }
+    }
+
     pub(super) fn replaced(&mut self, at: u32) {
         if let Some(touched) = self.touched.iter_mut().find(|touched| touched.at == at) {
             touched.replaced = true;
@@ -161,6 +171,10 @@ impl Keyspace {
         self.bytes = (self.bytes + entry.weight()).saturating_sub(touched.weight);
         let (db, shard) = (entry.db, entry.shard);
         if touched.fresh {
+            // The rows of a collection that is overwritten have to be swept, so it has to be that.
+            if touched.blind && entry.stored.0 == 0 {
+                entry.version = super::UNKNOWN;
+            }
             entry.dirty = self.flow.open_seq(shard);
             let (weight, open) = (entry.weight(), self.flow.open(shard));
             open.dirty.push(touched.at);

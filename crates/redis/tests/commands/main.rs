@@ -5,7 +5,10 @@ mod rig;
 
 mod bitmaps;
 mod dumps;
+mod hashes;
 mod keys;
 mod scans;
+mod sort;
 mod strings;
+mod transcript;
 mod units;

@@ -114,3 +114,35 @@ fn watch_trips_on_a_change_by_another_or_by_sql() {
     rig.check("GET b", "QUEUED");
     rig.check("EXEC", "[\"1\"]");
 }
+
+#[test]
+fn while_postgresql_is_away_commands_wait_and_then_fail() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.tables.lock().away = true;
+    let why = "no route to host".to_owned();
+    rig.tables.told(redis::store::Told::Away { why });
+    rig.turn();
+    let (writer, reader) = (rig.conn, rig.client());
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(writer, words("SET b 2").args(), rig.now, &mut reply);
+    let Ran::Done { barrier: Some(barrier), .. } = ran else { panic!("{ran:?}") };
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(reader, words("GET a").args(), rig.now, &mut reply);
+    assert!(matches!(ran, Ran::Parked), "copies can't be trusted: {ran:?}");
+    rig.pass(4_999);
+    assert_eq!(rig.engine.fate(barrier), Fate::Pending);
+    rig.pass(1);
+    assert_eq!(rig.engine.fate(barrier), Fate::Undone);
+    assert_eq!(rig.redo, [writer]);
+    let error = "!ERR PostgreSQL can't be reached: no route to host";
+    rig.check("SET c 3", error);
+    assert_eq!(rig.run_as(reader, "GET a"), error);
+    rig.tables.lock().away = false;
+    rig.tables.told(redis::store::Told::Taken { applied: vec![0; 3], kids: 2 << 40, same: true });
+    rig.turn();
+    rig.reads("GET a", "\"1\"");
+    rig.reads("GET b", "(nil)");
+    rig.check("SET b 5", "OK");
+    rig.reads("GET b", "\"5\"");
+}

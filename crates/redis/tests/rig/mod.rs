@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use backend::moment::Moment;
 use redis::args::Words;
 use redis::engine::{Engine, Ran};
 use redis::flow::{Fate, Sealed};
@@ -15,7 +16,7 @@ use redis::reply::Recorded;
 use redis::rows::Rows;
 use redis::server::{Event, Settings};
 use redis::session::ConnId;
-use redis::store::{Row, Store, Told};
+use redis::store::{Links, Row, Store, Told};
 use redis::value::{Hash, Kind, List, Set, Str, Stream, Tracked, Value, Zset};
 
 type Key = (u16, Box<[u8]>);
@@ -178,6 +179,8 @@ pub struct State {
     pub tables: Tables,
     /// Commits are held back until [`Shared::commit`].
     pub slow: bool,
+    /// PostgreSQL can't be reached.
+    pub away: bool,
     pub loads: usize,
     pub batches: usize,
     /// What time the tables have.
@@ -269,11 +272,35 @@ impl Store for Shared {
     }
 
     fn is_ready(&self) -> bool {
-        true
+        !self.lock().away
     }
 
     fn told(&mut self) -> Vec<Told> {
         std::mem::take(&mut self.lock().tables.told)
+    }
+
+    fn links(&mut self) -> &mut dyn Links {
+        self
+    }
+}
+
+/// There are none.
+impl Links for Shared {
+    fn count(&self) -> usize {
+        0
+    }
+    fn wanted(&mut self, _now: Moment) -> Vec<usize> {
+        Vec::new()
+    }
+    fn opened(&mut self, _link: usize, _now: Moment) {}
+    fn failed(&mut self, _link: usize, _why: &str, _now: Moment) {}
+    fn receive(&mut self, _link: usize, _bytes: &[u8], _now: Moment) {}
+    fn closed(&mut self, _link: usize, _why: &str, _now: Moment) {}
+    fn out(&mut self, link: usize) -> &mut Vec<u8> {
+        panic!("there is no link {link}")
+    }
+    fn dropped(&mut self) -> Vec<usize> {
+        Vec::new()
     }
 }
 
@@ -298,6 +325,8 @@ impl Rig {
         let (tables, now) = (Shared::default(), 1_700_000_000_000);
         let mut engine = Engine::new(settings, Box::new(tables.clone()), 3, now);
         let conn = engine.connect(0, now);
+        tables.told(Told::Taken { applied: vec![0; 3], kids: 1 << 40, same: true });
+        engine.turn(now);
         let (answers, resumed, redo) = (HashMap::new(), Vec::new(), Vec::new());
         Rig { engine, tables, conn, now, answers, resumed, redo }
     }
