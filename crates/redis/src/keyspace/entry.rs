@@ -1,5 +1,7 @@
 //! One key in memory.
 
+use smallvec::SmallVec;
+
 use crate::value::{Tracked, Value};
 
 /// It does not expire.
@@ -38,7 +40,7 @@ pub struct Entry {
 /// States before the latest, the oldest first.
 #[derive(Debug, Default)]
 pub struct Past {
-    versions: Vec<Version>,
+    versions: SmallVec<[Version; 1]>,
 }
 
 #[derive(Debug)]
