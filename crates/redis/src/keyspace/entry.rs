@@ -7,6 +7,10 @@ use crate::value::{Tracked, Value};
 /// It does not expire.
 pub const NEVER: i64 = i64::MAX;
 
+/// What a row says of a key that expires even later, in milliseconds since 1970: PostgreSQL's
+/// `timestamptz` and `interval` end soon after.
+pub const LAST_MOMENT: i64 = 9_000_000_000_000_000;
+
 /// A row's version, where nobody has looked: what is written overwrites whatever there is. 0 is the
 /// version of a row that does not exist.
 pub const UNKNOWN: i64 = i64::MIN;
@@ -79,6 +83,14 @@ impl Entry {
 
     pub fn is_alive(&self, now: i64) -> bool {
         self.expires > now && self.value.is_some()
+    }
+
+    /// When it expires, as its row has it.
+    pub fn stored_expiry(&self) -> i64 {
+        match self.expires {
+            NEVER => NEVER,
+            expires => expires.min(LAST_MOMENT),
+        }
     }
 
     pub fn edits(&self) -> u64 {

@@ -24,7 +24,7 @@ mod unit;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
-pub use entry::{Entry, NEVER, UNKNOWN};
+pub use entry::{Entry, LAST_MOMENT, NEVER, UNKNOWN};
 pub use memory::{Changed, Orphan};
 pub use unit::{Done, Unit};
 use unit::{Step, Touched};
