@@ -306,7 +306,9 @@ LANGUAGE sql STABLE AS $$
            k.ver, e.*
     FROM unnest($2) u (key)
     JOIN redis.kv k ON k.db = $1 AND k.key = u.key
-    LEFT JOIN LATERAL (SELECT * FROM redis.elements(k.t, k.kid) WHERE k.t <> 's') e ON true
+    -- OFFSET keeps the condition inside, where it is asked before the function is called.
+    LEFT JOIN LATERAL (SELECT * FROM redis.elements(k.t, k.kid) WHERE k.t <> 's' OFFSET 0) e
+        ON true
 $$;
 
 -- Removes up to `most` rows of collections that have no key any more; gives how many.

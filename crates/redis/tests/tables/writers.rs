@@ -53,7 +53,11 @@ fn writers_are_heard_by_key_and_the_gateway_is_not() {
         }
         assert_eq!(heard, expected, "{statement}");
     }
-    assert_eq!(changes(b"k 0 68"), Changes::Key { db: 0, stored: b"h".to_vec() });
+    assert_eq!(changes(b"k 0 68"), Changes::Key { db: 0, key: (*b"h").into() });
+    sql.run("SELECT redis.set(repeat('x', 5000), 'v', db => 7)");
+    engine.run("SELECT 1");
+    let long = engine.heard.pop().expect("a notification");
+    assert_eq!(changes(long.as_bytes()), Changes::Database(7), "its name can't be told");
     for odd in ["*", "", "k", "k 0", "k x 68", "k 0 6", "k 0 6g", "k 70000 68", "z 0 68"] {
         assert_eq!(changes(odd.as_bytes()), Changes::Everything, "{odd}");
     }
@@ -106,4 +110,37 @@ fn a_list_with_gaps_is_loaded_as_a_new_one() {
     let rows = "SELECT kid, pos FROM redis.list JOIN redis.kv USING (kid) ORDER BY pos";
     assert_eq!(sql.run(rows), ["6|0", "6|1"]);
     assert_eq!(sql.run("SELECT kid FROM redis.orphan"), ["5"]);
+}
+
+#[test]
+fn no_update_is_lost_between_the_gateway_and_sql() {
+    let database = Database::new();
+    let mut engine = owner(&database);
+    let mut batch = Batch::new();
+    batch.put(string(b"n", b"0"), Expect::Absent);
+    engine.apply(&batch, &[fence(1)]).expect("applied");
+    let writer = {
+        let database = database.clone();
+        std::thread::spawn(move || {
+            let mut sql = database.sql();
+            (0..100).for_each(|_| drop(sql.run("SELECT redis.incr('n')")));
+        })
+    };
+    let (mut added, mut seq, mut conflicts) = (0, 2, 0);
+    while added < 100 {
+        let row = engine.load(0, &[b"n"]).remove(0).1;
+        let Value::Str(text) = &row.value else { panic!("no string") };
+        let next = text.integer().expect("a number") + 1;
+        batch.clear();
+        batch.put(string(b"n", next.to_string().as_bytes()), Expect::Version(row.version));
+        match engine.apply(&batch, &[fence(seq)]) {
+            Ok(()) => (added, seq) = (added + 1, seq + 1),
+            Err((code, _)) => {
+                assert_eq!(code, redis::changes::CONFLICT);
+                conflicts += 1;
+            }
+        }
+    }
+    writer.join().expect("nobody fails");
+    assert_eq!(database.sql().one("SELECT redis.get('n'::text)"), "200", "{conflicts} conflicts");
 }
