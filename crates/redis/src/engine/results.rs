@@ -26,6 +26,9 @@ impl Engine {
                     self.keys.loaded(db, &key, row);
                     self.arrived(db, &key, loading.conns);
                 }
+                Told::Postponed { db, keys } => {
+                    self.wanted.extend(keys.into_iter().map(|key| (db, key)));
+                }
                 Told::NotLoaded { db, keys, why } => {
                     for key in keys {
                         let loading = self.loading.remove(&(db, key));
@@ -36,7 +39,7 @@ impl Engine {
                 }
                 Told::Answered { conn, answer } => {
                     if let Some(session) = self.server.sessions.get_mut(conn) {
-                        session.answer = Some(answer);
+                        session.answers.push(answer);
                     }
                     self.one_less(conn);
                 }

@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 
 use super::{Track, Tracked};
 use crate::rows::Rows;
+use crate::server::Settings;
 
 type Map = HashMap<Box<[u8]>, Box<[u8]>, foldhash::fast::RandomState>;
 
@@ -33,6 +34,18 @@ impl Hash {
 
     pub fn get(&self, field: &[u8]) -> Option<&[u8]> {
         self.fields.get(field).map(|value| &**value)
+    }
+
+    /// As Redis would keep it.
+    pub fn encoding(&self, settings: &Settings) -> &'static str {
+        let longest = self.iter().map(|(field, value)| field.len().max(value.len())).max();
+        let small = self.fields.len() <= settings.hash_max_listpack_entries
+            && longest.is_none_or(|longest| longest <= settings.hash_max_listpack_value);
+        if small {
+            "listpack"
+        } else {
+            "hashtable"
+        }
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {

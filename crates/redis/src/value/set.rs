@@ -4,6 +4,7 @@ use hashbrown::HashSet;
 
 use super::{Track, Tracked};
 use crate::rows::Rows;
+use crate::server::Settings;
 
 /// A member, and whether it was there.
 type Before = (Box<[u8]>, bool);
@@ -31,6 +32,22 @@ impl Set {
 
     pub fn contains(&self, member: &[u8]) -> bool {
         self.members.contains(member)
+    }
+
+    /// As Redis would keep it.
+    pub fn encoding(&self, settings: &Settings) -> &'static str {
+        let len = self.members.len();
+        let longest = self.iter().map(<[u8]>::len).max().unwrap_or(0);
+        if self.iter().all(|member| super::parse_integer(member).is_some()) {
+            return if len <= settings.set_max_intset_entries { "intset" } else { "hashtable" };
+        }
+        let small =
+            len <= settings.set_max_listpack_entries && longest <= settings.set_max_listpack_value;
+        if small {
+            "listpack"
+        } else {
+            "hashtable"
+        }
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
