@@ -2,8 +2,9 @@
 
 use crate::batches::{collection, fence, owner, string};
 use crate::kit::Database;
-use redis::batch::{Batch, Expect};
+use redis::batch::{Batch, Expect, Put};
 use redis::changes::{changes, Changes};
+use redis::keyspace::NEVER;
 use redis::rows::Rows;
 use redis::value::{Kind, Tracked, Value};
 
@@ -103,8 +104,7 @@ fn a_list_with_gaps_is_loaded_as_a_new_one() {
     batch.clear();
     let ends = list.ends();
     let put = collection(b"l", Kind::List, 6, 2);
-    batch
-        .put(redis::batch::Put { head: ends.0, tail: ends.1, ..put }, Expect::Version(row.version));
+    batch.put(Put { head: ends.0, tail: ends.1, ..put }, Expect::Version(row.version));
     list.drain(&mut batch);
     engine.apply(&batch, &[fence(2)]).expect("applied");
     let rows = "SELECT kid, pos FROM redis.list JOIN redis.kv USING (kid) ORDER BY pos";
@@ -143,4 +143,22 @@ fn no_update_is_lost_between_the_gateway_and_sql() {
     }
     writer.join().expect("nobody fails");
     assert_eq!(database.sql().one("SELECT redis.get('n'::text)"), "200", "{conflicts} conflicts");
+}
+
+#[test]
+fn any_expiry_can_be_written_and_loaded() {
+    let database = Database::new();
+    let (mut engine, mut sql) = (owner(&database), database.sql());
+    let far = 16_725_225_600_001; // in the year 2500
+    let cases = [(NEVER, NEVER), (0, 0), (-5, 0), (far, far), (NEVER - 1, 9_000_000_000_000_000)];
+    for (seq, (expires, loaded)) in cases.into_iter().enumerate() {
+        let mut batch = Batch::new();
+        batch.put(Put { expires, ..string(b"k", b"v") }, Expect::Anything);
+        engine.apply(&batch, &[fence(seq as i64 + 1)]).expect("applied");
+        assert_eq!(engine.load(0, &[b"k"])[0].1.expires, loaded);
+    }
+    for (word, loaded) in [("infinity", NEVER), ("-infinity", 0), ("1066-10-14", 0)] {
+        sql.run(&format!("UPDATE redis.kv SET expires_at = '{word}'"));
+        assert_eq!(engine.load(0, &[b"k"])[0].1.expires, loaded, "{word}");
+    }
 }
