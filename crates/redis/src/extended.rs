@@ -52,7 +52,7 @@ impl Extended {
     }
 
     /// None when the sum is infinite.
-    pub fn add(self, other: Extended) -> Option<Extended> {
+    pub fn plus(self, other: Extended) -> Option<Extended> {
         if self.infinite || other.infinite {
             return None;
         }
@@ -309,7 +309,7 @@ mod tests {
     #[track_caller]
     fn sum(a: &str, b: &str, expected: &str) {
         let parse = |text: &str| Extended::parse(text.as_bytes()).expect(text);
-        let sum = parse(a).add(parse(b)).map(|sum| sum.to_string());
+        let sum = parse(a).plus(parse(b)).map(|sum| sum.to_string());
         assert_eq!(sum.as_deref().unwrap_or("infinite"), expected, "{a} + {b}");
     }
 

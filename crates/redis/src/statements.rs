@@ -79,6 +79,10 @@ pub const JOURNAL: Statement = Statement {
     types: &[INT2, INT8, INT8],
 };
 
+/// Who had the shards before.
+pub const OWNERS: Statement =
+    Statement { name: "owners", sql: "SELECT owner FROM redis.shard", types: &[] };
+
 /// Shards, owner: id, epoch, applied, base, appended.
 pub const TAKE: Statement =
     Statement { name: "take", sql: "SELECT * FROM redis.take($1, $2)", types: &[INT2_ARRAY, TEXT] };

@@ -14,6 +14,7 @@ use crate::failure::Outcome;
 mod bitfield;
 mod bits;
 mod connection;
+mod cursor;
 mod dump;
 mod expiry;
 pub mod glob;
@@ -27,6 +28,7 @@ mod scan;
 mod scripts;
 mod server;
 mod sets;
+mod sort;
 mod streams;
 mod strings;
 pub(crate) mod transactions;
@@ -141,6 +143,7 @@ const GROUPS: &[&[Command]] = &[
     hashes::COMMANDS,
     lists::COMMANDS,
     sets::COMMANDS,
+    sort::COMMANDS,
     zsets::COMMANDS,
     transactions::COMMANDS,
     pubsub::COMMANDS,

@@ -337,7 +337,7 @@ fn incrbyfloat(call: &mut Call<'_>) -> Outcome {
             None => Extended::ZERO,
         };
         let by = Extended::parse(word).ok_or(Failure::NOT_A_FLOAT)?;
-        let sum = before.add(by);
+        let sum = before.plus(by);
         let sum =
             sum.ok_or(Failure::text("ERR increment would produce NaN or Infinity"))?.to_string();
         // Without trailing zeros it may be an integer, which Redis keeps as text all the same.

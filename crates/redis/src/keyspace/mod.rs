@@ -157,6 +157,17 @@ impl Keyspace {
         Ok(if entry.is_alive(now) { entry.value.as_ref() } else { None })
     }
 
+    /// What [`Keyspace::look`] has just given, for commands that need several values at once.
+    pub fn seen(&self, key: &[u8]) -> Option<&Value> {
+        let at = self.find(self.unit.db, key)?;
+        let now = self.unit.now;
+        if !self.unit.latest {
+            return self.committed(at, now).ok().flatten();
+        }
+        let entry = &self.entries[at as usize];
+        entry.value.as_ref().filter(|_| entry.is_alive(now))
+    }
+
     pub fn exists(&mut self, key: &[u8]) -> Result<bool, Failure> {
         Ok(self.look(key)?.is_some())
     }

@@ -5,15 +5,17 @@
 
 mod hash;
 mod list;
+mod packed;
 mod set;
 mod stream;
 mod string;
+mod table;
 mod track;
 mod zset;
 
 pub use hash::Hash;
 pub use list::List;
-pub use set::Set;
+pub use set::{Member, Set};
 pub use stream::Stream;
 pub use string::{parse_integer, Str, Text};
 pub use track::Track;
