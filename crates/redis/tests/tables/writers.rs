@@ -162,3 +162,26 @@ fn any_expiry_can_be_written_and_loaded() {
         assert_eq!(engine.load(0, &[b"k"])[0].1.expires, loaded, "{word}");
     }
 }
+
+#[test]
+fn truncating_leaves_neither_keys_without_elements_nor_elements_without_keys() {
+    let database = Database::new();
+    let mut sql = database.sql();
+    let fill = "SELECT redis.hset('h', 'f', 'v'), redis.rpush('l', 'v'), redis.sadd('s', 'm'), \
+                redis.zadd('z', 1, 'm'), redis.set('k', 'v')";
+    let count = "SELECT (SELECT count(*) FROM redis.kv), (SELECT count(*) FROM redis.hash), \
+                 (SELECT count(*) FROM redis.list), (SELECT count(*) FROM redis.set_), \
+                 (SELECT count(*) FROM redis.zset)";
+    sql.run(fill);
+    sql.run("TRUNCATE redis.list");
+    assert_eq!(sql.run(count), ["4|1|0|1|1"]);
+    sql.run("TRUNCATE redis.hash, redis.set_");
+    assert_eq!(sql.run(count), ["2|0|0|0|1"]);
+    sql.run(fill);
+    sql.run("TRUNCATE redis.kv, redis.hash");
+    assert_eq!(sql.run(count), ["0|0|0|0|0"]);
+    sql.run("LISTEN redis");
+    sql.run(fill);
+    sql.run("SELECT 1");
+    assert_eq!(sql.heard.len(), 5, "triggers go on as before");
+}
