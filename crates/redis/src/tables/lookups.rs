@@ -188,11 +188,8 @@ impl Tables {
     /// An SQL writer announces what it has changed.
     pub(super) fn notified(&mut self, payload: &[u8]) {
         self.told.push(match changes(payload) {
-            Changes::Key { db, stored } if stored.len() <= name::NAME_BYTES_MAX => {
-                Told::Changed { db, key: stored.into() }
-            }
-            // Only the beginning of a longer name is told.
-            Changes::Key { db, .. } => Told::ChangedMany { db: Some(db) },
+            Changes::Key { db, key } => Told::Changed { db, key },
+            Changes::Database(db) => Told::ChangedMany { db: Some(db) },
             Changes::Everything => Told::ChangedMany { db: None },
         });
     }
