@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant, SystemTime};
 
 use backend::moment::Moment;
@@ -31,7 +31,7 @@ struct Held {
 pub struct World {
     pub engine: Engine,
     database: Database,
-    links: Vec<Option<TcpStream>>,
+    links: Vec<Option<UnixStream>>,
     began: Instant,
     held: HashMap<ConnId, Held>,
     resumed: Vec<ConnId>,
