@@ -6,6 +6,7 @@ pub mod args;
 pub mod call;
 pub mod command;
 pub mod engine;
+pub mod extended;
 pub mod failure;
 pub mod flow;
 pub mod keyspace;

@@ -3,6 +3,7 @@
 use super::cursor::{self, Options};
 use super::{number, Command, Flags, Keys};
 use crate::call::Call;
+use crate::extended::Extended;
 use crate::failure::{Failure, Outcome};
 use crate::reply::Reply;
 use crate::value::{parse_integer, Tracked};
@@ -25,6 +26,7 @@ pub const COMMANDS: &[Command] = &[
     command("hvals", 2, READ, hvals),
     command("hstrlen", 3, FAST_READ, hstrlen),
     command("hincrby", 4, WRITE, hincrby),
+    command("hincrbyfloat", 4, WRITE, hincrbyfloat),
     command("hrandfield", -2, READ, hrandfield),
     command("hscan", -3, READ, hscan),
 ];
@@ -189,6 +191,26 @@ fn hincrby(call: &mut Call<'_>) -> Outcome {
     call.keys.hash_or_new(key)?.insert(field, digits.format(after).as_bytes());
     call.event(b'h', "hincrby", key);
     call.reply.integer(after);
+    Ok(())
+}
+
+fn hincrbyfloat(call: &mut Call<'_>) -> Outcome {
+    let by = Extended::parse(call.args.at(3)).ok_or(Failure::NOT_A_FLOAT)?;
+    // Only an infinity can't be added to nothing.
+    let by = by.plus(Extended::ZERO).ok_or(Failure::text("ERR value is NaN or Infinity"))?;
+    let (key, field) = (call.args.at(1), call.args.at(2));
+    let before = match call.keys.hash(key)?.and_then(|hash| hash.get(field)) {
+        Some(value) => {
+            Extended::parse(value).ok_or(Failure::text("ERR hash value is not a float"))?
+        }
+        None => Extended::ZERO,
+    };
+    let after = before.plus(by);
+    let after = after.ok_or(Failure::text("ERR increment would produce NaN or Infinity"))?;
+    let digits = after.to_string();
+    call.keys.hash_or_new(key)?.insert(field, digits.as_bytes());
+    call.event(b'h', "hincrbyfloat", key);
+    call.reply.bulk(digits.as_bytes());
     Ok(())
 }
 

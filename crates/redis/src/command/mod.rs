@@ -22,6 +22,7 @@ mod pubsub;
 mod scripts;
 mod server;
 mod sets;
+mod sort;
 mod streams;
 mod strings;
 pub(crate) mod transactions;
@@ -122,6 +123,7 @@ const GROUPS: &[&[Command]] = &[
     hashes::COMMANDS,
     lists::COMMANDS,
     sets::COMMANDS,
+    sort::COMMANDS,
     zsets::COMMANDS,
     transactions::COMMANDS,
     pubsub::COMMANDS,

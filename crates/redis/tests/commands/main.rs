@@ -4,5 +4,6 @@
 mod rig;
 
 mod hashes;
+mod sort;
 mod transcript;
 mod units;
