@@ -9,6 +9,7 @@ pub mod engine;
 pub mod extended;
 pub mod failure;
 pub mod flow;
+pub mod hyperloglog;
 pub mod keyspace;
 pub mod pubsub;
 pub mod query;

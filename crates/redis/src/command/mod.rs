@@ -15,6 +15,7 @@ mod connection;
 mod cursor;
 pub mod glob;
 mod hashes;
+mod hyperloglog;
 mod keys;
 mod lists;
 pub mod number;
@@ -124,6 +125,7 @@ const GROUPS: &[&[Command]] = &[
     lists::COMMANDS,
     sets::COMMANDS,
     sort::COMMANDS,
+    hyperloglog::COMMANDS,
     zsets::COMMANDS,
     transactions::COMMANDS,
     pubsub::COMMANDS,

@@ -4,6 +4,7 @@
 mod rig;
 
 mod hashes;
+mod hyperloglog;
 mod sort;
 mod transcript;
 mod units;
