@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared soak fuzz
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis soak fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,7 @@ bench: build ## a short version of every benchmark, side by side with what is in
 	$(BENCH) connect --seconds 1 --scales 10 --loads select-connect,tpcb-connect,select-simple,idle
 	$(BENCH) coalesce --seconds 1 --scales 10 --loads select-prepared,select-simple,one-prepared,tpcb
 	$(BENCH) prepared --statements 2000
+	$(BENCH) redis --seconds 1 --rounds 1 --loads write-128@128,read-128@128,write-pipelined-128@128,counter
 
 bench-connect: build ## connections and pooling against PostgreSQL and other poolers
 	$(BENCH) connect $(ARGS)
@@ -44,6 +45,9 @@ bench-coalesce: build ## statements of many clients that share trips, with their
 
 bench-prepared: build ## prepared statements of sixty threads through pgjdbc
 	$(BENCH) prepared $(ARGS)
+
+bench-redis: build ## reads and writes in Redis's protocol, beside redis-server and upserts
+	$(BENCH) redis $(ARGS)
 
 soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (default 600)
 	scripts/setup.sh run

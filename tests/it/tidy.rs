@@ -31,6 +31,7 @@ const PURE_PATHS: &[&str] = &[
     "crates/backend/src",
     "crates/pondage/src/session",
     "crates/pondage/src/worker/plane",
+    "crates/pondage/src/worker/redis",
 ];
 const IMPURE_NAMES: &[&str] = &[
     "std::net",

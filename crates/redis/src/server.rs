@@ -108,6 +108,8 @@ pub struct Server {
     pub events: Vec<(u8, Event)>,
     /// Asked by commands, for PostgreSQL.
     pub queries: Vec<(ConnId, Query)>,
+    /// Of SCAN.
+    pub cursors: crate::cursors::Cursors,
     /// Milliseconds since 1970.
     pub started: i64,
 }

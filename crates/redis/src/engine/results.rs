@@ -39,7 +39,7 @@ impl Engine {
                 }
                 Told::Answered { conn, answer } => {
                     if let Some(session) = self.server.sessions.get_mut(conn) {
-                        session.answer = Some(answer);
+                        session.answers.push(answer);
                     }
                     self.one_less(conn);
                 }
