@@ -6,6 +6,7 @@ mod rig;
 mod bitmaps;
 mod dumps;
 mod hashes;
+mod hyperloglog;
 mod keys;
 mod scans;
 mod sort;
