@@ -8,6 +8,7 @@ use crate::query::{Answer, Query};
 use crate::reply::Reply;
 use crate::server::Server;
 use crate::session::{Blocked, Otherwise, Session};
+use crate::value::Kind;
 
 /// What a command has at hand.
 pub struct Call<'a> {
@@ -36,6 +37,8 @@ impl Call<'_> {
                 words: Words::from(self.args),
                 db: self.keys.db(),
                 keys: keys.iter().map(|key| Box::from(*key)).collect(),
+                kind: awaited(self.args),
+                number: 0,
                 until: (timeout_ms > 0).then(|| self.keys.now().saturating_add(timeout_ms)),
                 otherwise,
             });
@@ -57,6 +60,15 @@ impl Call<'_> {
         }
     }
 
+    /// A keyspace notification. `class` is its letter in `notify-keyspace-events`.
+    pub fn event(&mut self, class: u8, name: &'static str, key: &[u8]) {
+        let classes = self.server.settings.notify_keyspace_events.as_bytes();
+        if classes.contains(&class) || classes.contains(&b'A') {
+            let channel = format!("__keyevent@{}__:{name}", self.keys.db());
+            self.server.publish(channel.as_bytes(), key);
+        }
+    }
+
     /// Runs another command as a part of this one, as EXEC and scripts do.
     pub fn run(&mut self, command: &Command, args: Args<'_>, reply: &mut dyn Reply) -> Outcome {
         let mut call = Call {
@@ -68,6 +80,18 @@ impl Call<'_> {
             nested: true,
         };
         (command.run)(&mut call)
+    }
+}
+
+/// What a key has to hold for a blocked command to go on. A consumer group wants to hear when its
+/// key is gone or something else.
+fn awaited(args: Args<'_>) -> Option<Kind> {
+    match command::find(args.at(0))? {
+        Command { name: "xreadgroup", .. } => None,
+        Command { group: "list", .. } => Some(Kind::List),
+        Command { group: "sortedset", .. } => Some(Kind::Zset),
+        Command { group: "stream", .. } => Some(Kind::Stream),
+        _ => None,
     }
 }
 

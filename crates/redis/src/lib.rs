@@ -5,12 +5,15 @@
 pub mod args;
 pub mod call;
 pub mod command;
+pub mod double;
 pub mod engine;
 pub mod failure;
 pub mod flow;
+pub mod geohash;
 pub mod keyspace;
 pub mod pubsub;
 pub mod query;
+pub mod random;
 pub mod reply;
 pub mod rows;
 pub mod server;

@@ -12,9 +12,12 @@ use crate::call::Call;
 use crate::failure::Outcome;
 
 mod connection;
+mod geo;
+pub mod glob;
 mod hashes;
 mod keys;
 mod lists;
+mod lists_blocking;
 pub mod number;
 mod pubsub;
 mod scripts;
@@ -23,6 +26,9 @@ mod sets;
 mod streams;
 mod strings;
 pub(crate) mod transactions;
+mod zset_algebra;
+mod zset_pops;
+mod zset_ranges;
 mod zsets;
 
 /// What a command is like, as COMMAND INFO tells it and the engine needs it.
@@ -119,8 +125,13 @@ const GROUPS: &[&[Command]] = &[
     keys::COMMANDS,
     hashes::COMMANDS,
     lists::COMMANDS,
+    lists_blocking::COMMANDS,
     sets::COMMANDS,
     zsets::COMMANDS,
+    zset_ranges::COMMANDS,
+    zset_pops::COMMANDS,
+    zset_algebra::COMMANDS,
+    geo::COMMANDS,
     transactions::COMMANDS,
     pubsub::COMMANDS,
     scripts::COMMANDS,

@@ -4,7 +4,9 @@
 //! [`Tracked::drain`] writes just that; and, while a script runs, of how to undo it.
 
 mod hash;
+mod index;
 mod list;
+mod order;
 mod set;
 mod stream;
 mod string;
@@ -15,7 +17,7 @@ pub use hash::Hash;
 pub use list::List;
 pub use set::Set;
 pub use stream::Stream;
-pub use string::{parse_integer, Str};
+pub use string::{parse_integer, Str, Text};
 pub use track::Track;
 pub use zset::Zset;
 

@@ -39,6 +39,12 @@ impl<K: Hash + Eq, U> Track<K, U> {
         }
     }
 
+    /// An element's row has to be written again; what is to be undone is noted elsewhere.
+    pub fn moved(&mut self, element: K) {
+        self.changed.insert(element);
+        self.edits += 1;
+    }
+
     /// All elements whose rows have to be written, each once; afterwards there are none.
     pub fn take(&mut self) -> HashSet<K, foldhash::fast::RandomState> {
         std::mem::take(&mut self.changed)

@@ -3,4 +3,5 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod blocking;
 mod units;
