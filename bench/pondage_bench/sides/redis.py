@@ -168,7 +168,7 @@ user = "{upstream.user}"
 class Upserts(Side):
     """PostgreSQL itself, with a prepared upsert for each SET and a connection for each client."""
 
-    name = "upserts"
+    name = "direct"
     kind = "direct"
     description = "PostgreSQL itself, a prepared upsert of one row for each SET"
     configuration = ""
@@ -188,7 +188,7 @@ class Upserts(Side):
     @property
     def endpoint(self) -> Endpoint:
         if self._upstream is None:
-            raise BenchError("upserts is not started")
+            raise BenchError("direct is not started")
         return self._upstream.endpoint()
 
     @property

@@ -38,7 +38,7 @@ class Redis(Workload):
         return {"max_connections": str(max(CLIENTS) + 50)}
 
     def sides(self, pondage: Path, peers: Sequence[Peer]) -> list[Side]:
-        sides: list[Side] = []
+        sides: list[Side] = [Upserts()]
         server = shutil.which("redis-server")
         if server is not None:
             sides += [RedisServer(Path(server), mode) for mode in PERSISTENCE]
@@ -48,7 +48,7 @@ class Redis(Workload):
                 PondageRedis("pondage", pondage, journal=True),
                 PondageRedis("pondage", pondage, workers=2),
             ]
-        return [*sides, Upserts()]
+        return sides
 
     def shown(self, options: Options, amount: Amount) -> dict[str, str]:
         return {"each run": f"{amount.seconds} s", "keys": f"{KEYS:,} of 128 B, fewer if larger"}

@@ -110,6 +110,8 @@ pub struct Server {
     pub queries: Vec<(ConnId, Query)>,
     /// Whom CLIENT UNBLOCK has ended the wait of, and whether with an error.
     pub unblocked: Vec<(ConnId, bool)>,
+    /// Of SCAN.
+    pub cursors: crate::cursors::Cursors,
     /// Milliseconds since 1970.
     pub started: i64,
 }

@@ -20,18 +20,21 @@ const LINGER: Duration = Duration::from_secs(5);
 /// The half of a token that is the connection's slot; the other half is its kind.
 const SLOT: usize = 0xffff_ffff;
 
+/// Why a connection ends that its peer has closed.
+const GONE: &str = "the server closed the connection";
+
 /// What a plane has to say of one kind of connections.
 pub trait Side {
+    /// A peer that has gone while it was not read is lost at once; else what it has said before
+    /// is read as soon as it may be.
+    const LOST_WHEN_GONE: bool;
+
     /// It wants to be given what there is to read.
     fn may_read(&self, slot: u32) -> bool;
 
     fn bytes(&mut self, slot: u32, bytes: &[u8]);
 
     fn closed(&mut self, slot: u32, why: &str);
-
-    /// The peer has gone while it was not read. True if that is all there is to know; else it is
-    /// read to its end as soon as it may be.
-    fn gone_while_held(&mut self, slot: u32) -> bool;
 
     /// What is to be written.
     fn out(&mut self, slot: u32) -> Option<&mut Vec<u8>>;
@@ -139,12 +142,14 @@ impl Connections {
     }
 
     /// Reads every readable one once.
-    pub fn read(&mut self, side: &mut impl Side, buffer: &mut [u8]) {
+    pub fn read<S: Side>(&mut self, side: &mut S, buffer: &mut [u8]) {
         for slot in std::mem::take(&mut self.ready) {
             let Some(Some(transport)) = self.transports.get_mut(slot as usize) else { continue };
             transport.queued = false;
             if !side.may_read(slot) {
-                if !(transport.ended && side.gone_while_held(slot)) {
+                if transport.ended && S::LOST_WHEN_GONE {
+                    side.closed(slot, GONE);
+                } else {
                     self.held.push(slot);
                 }
                 continue;
@@ -159,18 +164,19 @@ impl Connections {
                     }
                 }
                 Ok(Got::Nothing) => transport.readable = false,
-                Ok(Got::End) => side.closed(slot, "the server closed the connection"),
+                Ok(Got::End) => side.closed(slot, GONE),
                 Err(error) => side.closed(slot, &error.to_string()),
             }
         }
     }
 
     /// Those that could not be read and now can.
-    pub fn unhold(&mut self, side: &impl Side) {
+    pub fn unhold<S: Side>(&mut self, side: &S) {
         let (transports, ready) = (&mut self.transports, &mut self.ready);
         self.held.retain(|slot| {
             let Some(Some(transport)) = transports.get_mut(*slot as usize) else { return false };
-            let wanted = transport.ended || side.may_read(*slot);
+            let gone = transport.ended && S::LOST_WHEN_GONE;
+            let wanted = gone || side.may_read(*slot);
             if wanted {
                 queue(ready, transport, *slot);
             }

@@ -18,12 +18,14 @@ use mio::{Events, Interest, Poll, Token};
 
 use backend::moment::Moment;
 
-use super::connections::{Connections, Side};
+use super::connections::Connections;
 use super::plane::{Effect, Plane};
+use super::redis::{self, RedisPlane};
+use super::sides::{Clients, RedisClients, RedisLinks, Servers};
 use super::transport::Transport;
 use super::{ControlSender, Listener, MovedServer, WorkerHandle};
-use crate::control::messages::{ToControl, ToWorker};
-use crate::link::{Ends, Link};
+use crate::control::messages::{OpenError, Opened, ToControl, ToWorker};
+use crate::link::{Door, Ends, Link};
 
 /// Read at once from one connection, in bytes; so much of one session goes into a turn.
 const READ_BYTES: usize = 64 << 10;
@@ -41,8 +43,10 @@ const TICK: Duration = Duration::from_millis(100);
 const LISTENERS: usize = 1;
 const CLIENTS: usize = 1;
 const SERVERS: usize = 2;
+const REDIS_CLIENTS: usize = 3;
+const REDIS_LINKS: usize = 4;
 
-enum Door {
+enum Listening {
     Tcp { listener: TcpListener, local: std::net::SocketAddr },
     Unix { listener: UnixListener, port: u16 },
 }
@@ -54,12 +58,16 @@ pub struct Driver {
     control: ControlSender,
     peers: Vec<WorkerHandle>,
     plane: Plane,
+    /// With a Redis door.
+    redis: Option<RedisPlane>,
     began: Instant,
-    doors: Vec<Door>,
+    doors: Vec<(Door, Listening)>,
     /// Doors at which more clients may stand.
     knocking: Vec<usize>,
     clients: Connections,
     servers: Connections,
+    redis_clients: Connections,
+    redis_links: Connections,
     buffer: Box<[u8]>,
     no_descriptors_until: Moment,
 }
@@ -71,16 +79,17 @@ pub struct Parts {
     pub control: ControlSender,
     pub peers: Vec<WorkerHandle>,
     pub plane: Plane,
+    pub redis: Option<RedisPlane>,
     pub began: Instant,
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<(Door, Listener)>,
 }
 
 impl Driver {
     pub fn new(parts: Parts) -> io::Result<Driver> {
         let mut doors = Vec::new();
-        for listener in parts.listeners {
+        for (door, listener) in parts.listeners {
             let token = Token(LISTENERS + doors.len());
-            doors.push(match listener {
+            let listening = match listener {
                 Listener::Tcp(listener) => {
                     // Accepted sockets inherit both.
                     let socket = socket2::SockRef::from(&listener);
@@ -89,14 +98,15 @@ impl Driver {
                     let local = listener.local_addr()?;
                     let mut listener = TcpListener::from_std(listener);
                     parts.poll.registry().register(&mut listener, token, Interest::READABLE)?;
-                    Door::Tcp { listener, local }
+                    Listening::Tcp { listener, local }
                 }
                 Listener::Unix { listener, port } => {
                     let mut listener = UnixListener::from_std(listener);
                     parts.poll.registry().register(&mut listener, token, Interest::READABLE)?;
-                    Door::Unix { listener, port }
+                    Listening::Unix { listener, port }
                 }
-            });
+            };
+            doors.push((door, listening));
         }
         Ok(Driver {
             poll: parts.poll,
@@ -105,11 +115,14 @@ impl Driver {
             control: parts.control,
             peers: parts.peers,
             plane: parts.plane,
+            redis: parts.redis,
             began: parts.began,
             doors,
             knocking: Vec::new(),
             clients: Connections::new(CLIENTS),
             servers: Connections::new(SERVERS),
+            redis_clients: Connections::new(REDIS_CLIENTS),
+            redis_links: Connections::new(REDIS_LINKS),
             buffer: vec![0; READ_BYTES].into(),
             no_descriptors_until: Moment(0),
         })
@@ -120,8 +133,11 @@ impl Driver {
         let mut events = Events::with_capacity(EVENTS_MAX);
         loop {
             let busy = self.plane.has_more()
+                || self.redis.as_ref().is_some_and(RedisPlane::has_more)
                 || self.clients.are_ready()
                 || self.servers.are_ready()
+                || self.redis_clients.are_ready()
+                || self.redis_links.are_ready()
                 || !self.knocking.is_empty();
             let timeout = if busy { Duration::ZERO } else { self.patience() };
             match self.poll.poll(&mut events, Some(timeout)) {
@@ -130,6 +146,9 @@ impl Driver {
             }
             let now = Moment(self.began.elapsed().as_micros() as u64);
             self.plane.begin_turn(now);
+            if let Some(redis) = &mut self.redis {
+                redis.begin_turn(now);
+            }
             for event in &events {
                 self.note(event);
             }
@@ -138,17 +157,26 @@ impl Driver {
             self.servers.read(&mut Servers(&mut self.plane), &mut self.buffer);
             self.clients.read(&mut Clients(&mut self.plane), &mut self.buffer);
             self.plane.end_turn();
+            self.redis_turn();
             self.write();
             self.carry_out(now);
+            self.carry_out_redis(now);
             self.clients.linger(&mut Clients(&mut self.plane), now);
             self.clients.unhold(&Clients(&mut self.plane));
             self.servers.unhold(&Servers(&mut self.plane));
+            if let Some(redis) = &mut self.redis {
+                self.redis_clients.linger(&mut RedisClients(redis), now);
+                self.redis_clients.unhold(&RedisClients(redis));
+                self.redis_links.unhold(&RedisLinks(redis));
+            }
             if self.plane.shutdown.is_some() {
                 self.doors.clear();
-                if self.plane.is_drained() {
+                let redis_drained = self.redis.as_mut().is_none_or(RedisPlane::is_drained);
+                if self.plane.is_drained() && redis_drained {
                     self.write();
                     self.carry_out(now);
-                    if self.clients.are_quiet() {
+                    self.carry_out_redis(now);
+                    if self.clients.are_quiet() && self.redis_clients.are_quiet() {
                         self.close_servers();
                         return Ok(());
                     }
@@ -159,7 +187,8 @@ impl Driver {
 
     /// How long nothing has to be done unless something happens.
     fn patience(&self) -> Duration {
-        match self.plane.next_due() {
+        let redis = self.redis.as_ref().and_then(RedisPlane::next_due);
+        match self.plane.next_due().into_iter().chain(redis).min() {
             Some(due) => {
                 let now = Moment(self.began.elapsed().as_micros() as u64);
                 due.since(now).min(TICK)
@@ -174,6 +203,16 @@ impl Driver {
         match Connections::kind(token) {
             CLIENTS => self.clients.note(event, &mut Clients(&mut self.plane)),
             SERVERS => self.servers.note(event, &mut Servers(&mut self.plane)),
+            REDIS_LINKS => {
+                if let Some(redis) = &mut self.redis {
+                    self.redis_links.note(event, &mut RedisLinks(redis));
+                }
+            }
+            REDIS_CLIENTS => {
+                if let Some(redis) = &mut self.redis {
+                    self.redis_clients.note(event, &mut RedisClients(redis));
+                }
+            }
             _ if token.0 >= LISTENERS => self.knocking.push(token.0 - LISTENERS),
             _ => {}
         }
@@ -185,9 +224,10 @@ impl Driver {
         }
         while let Ok(message) = self.inbox.try_recv() {
             match message {
-                ToWorker::Client { link, ends, tls, began } => {
-                    self.client_arrived(link, ends, tls, began);
-                }
+                ToWorker::Client { door, link, ends, tls, began } => match door {
+                    Door::Postgres => self.client_arrived(link, ends, tls, began),
+                    Door::Redis => self.redis_client_arrived(link, ends, tls, began),
+                },
                 ToWorker::ServerOpened { ticket, result: Ok(opened) } => {
                     if let Some(slot) = self.plane.server_opened(ticket, &opened) {
                         let early = opened.link.early.clone();
@@ -199,6 +239,19 @@ impl Driver {
                     if let Some(slot) = self.plane.server_arrived(moved.parts) {
                         self.server_arrived(slot, moved.transport);
                     }
+                }
+                ToWorker::Reload { config, tls } => {
+                    let (also, tls_also) = (config.clone(), tls.clone());
+                    self.tell_redis(ToWorker::Reload { config: also, tls: tls_also });
+                    self.plane.control(ToWorker::Reload { config, tls });
+                }
+                ToWorker::Shutdown(shutdown) => {
+                    self.tell_redis(ToWorker::Shutdown(shutdown));
+                    self.plane.control(ToWorker::Shutdown(shutdown));
+                }
+                ToWorker::RedisOpened { link, result } => self.redis_opened(link, result),
+                message @ (ToWorker::RedisEvents | ToWorker::LoggedIn { .. }) => {
+                    self.tell_redis(message);
                 }
                 message => self.plane.control(message),
             }
@@ -212,6 +265,59 @@ impl Driver {
         if !early.is_empty() {
             self.plane.client_bytes(slot, &early);
         }
+    }
+
+    fn tell_redis(&mut self, message: ToWorker) {
+        if let Some(redis) = &mut self.redis {
+            redis.told(message);
+        }
+    }
+
+    fn redis_client_arrived(&mut self, link: Link, ends: Ends, tls: String, began: Moment) {
+        let Some(redis) = &mut self.redis else { return };
+        let early = link.early.clone();
+        let slot = redis.client_connected(ends, Some(tls.into()), began);
+        self.keep_redis_client(slot, Transport::new(link));
+        if let Some(redis) = self.redis.as_mut().filter(|_| !early.is_empty()) {
+            redis.client_bytes(slot, &early);
+        }
+    }
+
+    fn redis_opened(&mut self, link: u64, result: Result<Box<Opened>, OpenError>) {
+        let Some(redis) = &mut self.redis else { return };
+        let number = link as usize;
+        let opened = match result {
+            Ok(opened) => opened.link,
+            Err(error) => return redis.link_failed(number, &error),
+        };
+        if !redis.link_opened(number) {
+            return;
+        }
+        let early = opened.early.clone();
+        let mut transport = Transport::new(opened);
+        // What came between the log-in and now has made its edge before epoll listened.
+        transport.readable = true;
+        let kept = self.redis_links.keep(number as u32, transport, self.poll.registry());
+        if let Err(error) = kept {
+            redis.link_closed(number, &error.to_string());
+        } else if !early.is_empty() {
+            redis.link_bytes(number, &early);
+        }
+    }
+
+    fn keep_redis_client(&mut self, slot: u32, transport: Transport) {
+        let kept = self.redis_clients.keep(slot, transport, self.poll.registry());
+        if let (Err(_), Some(redis)) = (kept, &mut self.redis) {
+            redis.client_broken(slot);
+        }
+    }
+
+    /// Reads Redis clients, lets their engine have its turn.
+    fn redis_turn(&mut self) {
+        let Some(redis) = &mut self.redis else { return };
+        self.redis_links.read(&mut RedisLinks(redis), &mut self.buffer);
+        self.redis_clients.read(&mut RedisClients(redis), &mut self.buffer);
+        redis.end_turn();
     }
 
     fn keep_client(&mut self, slot: u32, transport: Transport) {
@@ -242,24 +348,27 @@ impl Driver {
         for _ in 0..ACCEPT_MAX {
             let accepted = match self.doors.get(door) {
                 None => return false,
-                Some(Door::Tcp { listener, local }) => listener.accept().map(|(stream, remote)| {
-                    let local = if local.ip().is_unspecified() {
-                        stream.local_addr().unwrap_or(*local)
-                    } else {
-                        *local
-                    };
-                    (Transport::tcp(stream), Ends::Tcp { remote, local })
-                }),
-                Some(Door::Unix { listener, port }) => listener.accept().map(|(stream, _)| {
-                    (Transport::unix(stream), Ends::Unix { peer_pid: None, port: *port })
-                }),
+                Some((_, Listening::Tcp { listener, local })) => {
+                    listener.accept().map(|(stream, remote)| {
+                        let local = if local.ip().is_unspecified() {
+                            stream.local_addr().unwrap_or(*local)
+                        } else {
+                            *local
+                        };
+                        (Transport::tcp(stream), Ends::Tcp { remote, local })
+                    })
+                }
+                Some((_, Listening::Unix { listener, port })) => {
+                    listener.accept().map(|(stream, _)| {
+                        (Transport::unix(stream), Ends::Unix { peer_pid: None, port: *port })
+                    })
+                }
             };
             match accepted {
                 Ok((mut transport, ends)) => {
                     // A client speaks first, and has mostly done so by now: trying saves a turn.
                     transport.readable = true;
-                    let slot = self.plane.client_connected(ends, None, now);
-                    self.keep_client(slot, transport);
+                    self.accepted(door, transport, ends, now);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(error) if is_transient(&error) => {}
@@ -278,6 +387,24 @@ impl Driver {
         let registry = self.poll.registry();
         self.servers.write(&mut Servers(&mut self.plane), registry);
         self.clients.write(&mut Clients(&mut self.plane), registry);
+        if let Some(redis) = &mut self.redis {
+            self.redis_links.write(&mut RedisLinks(redis), registry);
+            self.redis_clients.write(&mut RedisClients(redis), registry);
+        }
+    }
+
+    fn accepted(&mut self, door: usize, transport: Transport, ends: Ends, now: Moment) {
+        match (self.doors.get(door), &mut self.redis) {
+            (Some((Door::Redis, _)), Some(redis)) => {
+                let slot = redis.client_connected(ends, None, now);
+                self.keep_redis_client(slot, transport);
+            }
+            (Some((Door::Redis, _)), None) => {}
+            _ => {
+                let slot = self.plane.client_connected(ends, None, now);
+                self.keep_client(slot, transport);
+            }
+        }
     }
 
     fn carry_out(&mut self, now: Moment) {
@@ -291,11 +418,7 @@ impl Driver {
                 }
                 Effect::StartTls { slot, early } => self.start_tls(slot, early, now),
                 Effect::Control(message) => drop(self.control.send(message)),
-                Effect::Peer(worker, message) => {
-                    if let Some(peer) = self.peers.get(usize::from(worker)) {
-                        peer.send(message);
-                    }
-                }
+                Effect::Peer(worker, message) => self.tell_peer(worker, message),
                 Effect::GiveServer { slot, worker, parts } => {
                     if let Some(transport) = self.servers.take(slot) {
                         self.give_server(transport, worker, *parts);
@@ -305,11 +428,44 @@ impl Driver {
         }
     }
 
+    fn tell_peer(&self, worker: u8, message: ToWorker) {
+        if let Some(peer) = self.peers.get(usize::from(worker)) {
+            peer.send(message);
+        }
+    }
+
+    fn carry_out_redis(&mut self, now: Moment) {
+        let Some(redis) = &mut self.redis else { return };
+        for effect in std::mem::take(&mut redis.effects) {
+            let Some(redis) = &mut self.redis else { return };
+            match effect {
+                redis::Effect::Close(slot) => {
+                    self.redis_clients.close(slot, &mut RedisClients(redis), now);
+                }
+                redis::Effect::StartTls { slot, early } => {
+                    let Some(transport) = self.redis_clients.take(slot) else { continue };
+                    let Some(client) = redis.clients.get(slot) else { continue };
+                    let (ends, began) = (client.ends, client.since());
+                    redis.client_forgotten(slot);
+                    self.hand_to_tls(Door::Redis, transport, early, ends, began);
+                }
+                redis::Effect::CloseLink(link) => {
+                    if let Some(mut transport) = self.redis_links.take(link as u32) {
+                        transport.farewell();
+                    }
+                }
+                redis::Effect::Control(message) => drop(self.control.send(message)),
+                redis::Effect::Peer(worker, message) => self.tell_peer(worker, message),
+            }
+        }
+    }
+
     /// Tells PostgreSQL that the connection ends, which costs it no line in its log.
     fn close_servers(&mut self) {
         let mut terminate = Vec::new();
         wire::pg::frontend::put_terminate(&mut terminate);
-        for (token, mut transport) in self.servers.take_all() {
+        let links = self.redis_links.take_all();
+        for (token, mut transport) in self.servers.take_all().into_iter().chain(links) {
             // It may be gone already, and it is closed all the same.
             let _ = transport.write(&terminate, self.poll.registry(), token);
             transport.farewell();
@@ -342,100 +498,23 @@ impl Driver {
         };
         self.plane.client_closed(slot);
         self.close_client(slot, now);
+        self.hand_to_tls(Door::Postgres, transport, early, ends, began);
+    }
+
+    fn hand_to_tls(
+        &self,
+        door: Door,
+        transport: Transport,
+        early: Vec<u8>,
+        ends: Ends,
+        began: Moment,
+    ) {
         if let Ok(mut link) = transport.into_link(self.poll.registry()) {
             link.early = early;
             let worker = self.plane.worker;
-            let _ = self.control.send(ToControl::AcceptTls { worker, link, ends, began });
+            let _ = self.control.send(ToControl::AcceptTls { door, worker, link, ends, began });
         }
     }
-}
-
-/// The clients of PostgreSQL's door.
-struct Clients<'a>(&'a mut Plane);
-
-impl Side for Clients<'_> {
-    fn may_read(&self, slot: u32) -> bool {
-        self.0.client_may_read(slot)
-    }
-
-    fn bytes(&mut self, slot: u32, bytes: &[u8]) {
-        self.0.client_bytes(slot, bytes);
-    }
-
-    fn closed(&mut self, slot: u32, _why: &str) {
-        self.0.client_closed(slot);
-    }
-
-    fn gone_while_held(&mut self, slot: u32) -> bool {
-        self.0.client_closed(slot);
-        true
-    }
-
-    fn out(&mut self, slot: u32) -> Option<&mut Vec<u8>> {
-        Some(&mut self.0.clients.get_mut(slot)?.out)
-    }
-
-    fn flushed(&mut self, slot: u32) {
-        self.0.client_flushed(slot);
-    }
-
-    fn write_failed(&mut self, slot: u32) -> bool {
-        self.0.client_closed(slot);
-        false
-    }
-
-    fn written(&mut self) -> &mut Vec<u32> {
-        &mut self.0.written_clients
-    }
-
-    fn forgotten(&mut self, slot: u32) {
-        self.0.client_forgotten(slot);
-    }
-}
-
-/// The pools' servers.
-struct Servers<'a>(&'a mut Plane);
-
-impl Side for Servers<'_> {
-    fn may_read(&self, slot: u32) -> bool {
-        self.0.server_may_read(slot)
-    }
-
-    fn bytes(&mut self, slot: u32, bytes: &[u8]) {
-        self.0.server_bytes(slot, bytes);
-    }
-
-    fn closed(&mut self, slot: u32, why: &str) {
-        self.0.server_closed(slot, why);
-    }
-
-    /// Its last words are its clients'.
-    fn gone_while_held(&mut self, _slot: u32) -> bool {
-        false
-    }
-
-    fn out(&mut self, slot: u32) -> Option<&mut Vec<u8>> {
-        Some(&mut self.0.servers.get_mut(slot)?.server.out)
-    }
-
-    fn flushed(&mut self, slot: u32) {
-        self.0.server_flushed(slot);
-    }
-
-    /// What the server said before it closed is read first; then its end is seen.
-    fn write_failed(&mut self, slot: u32) -> bool {
-        if let Some(conn) = self.0.servers.get_mut(slot) {
-            conn.server.out.clear();
-        }
-        true
-    }
-
-    fn written(&mut self) -> &mut Vec<u32> {
-        &mut self.0.written_servers
-    }
-
-    /// A server is forgotten before it is closed.
-    fn forgotten(&mut self, _slot: u32) {}
 }
 
 /// The client was gone before it was accepted: accept(2), "Error handling".

@@ -176,7 +176,7 @@ fn each(
             let _ = zset.iter().all(|(name, score)| each(name, score));
         }
         Some(Value::Set(set)) => {
-            let _ = set.iter().all(|name| each(name, 1.0));
+            let _ = set.iter().all(|name| each(&name, 1.0));
         }
         _ => {}
     }

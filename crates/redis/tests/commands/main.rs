@@ -5,7 +5,10 @@ mod rig;
 
 mod blocking;
 mod geo;
+mod hashes;
 mod lists;
+mod sort;
+mod transcript;
 mod units;
 mod zsets;
 
