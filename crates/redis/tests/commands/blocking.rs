@@ -200,6 +200,33 @@ fn stored_results_wake_who_waits() {
 }
 
 #[test]
+fn whatever_makes_a_key_a_list_wakes_who_waits() {
+    let mut rig = Rig::new();
+    rig.check("RPUSH d 9", "1");
+    let dumped = rig.run("DUMP d").replace("\\t", "\\x09").replace("\\n", "\\x0a");
+    for (before, line, said) in [
+        ("RPUSH other 1", "RENAME other q", "OK"),
+        ("RPUSH other 1", "RENAMENX other q", "1"),
+        ("RPUSH other 1", "COPY other q REPLACE", "1"),
+        ("SADD numbers 1", "SORT numbers STORE q", "1"),
+    ] {
+        rig.run("DEL other");
+        let waiting = blocked(&mut rig, "BRPOP q 0");
+        rig.run(before);
+        rig.check(line, said);
+        told(&mut rig, waiting, &["[\"q\" \"1\"]"]);
+    }
+    let waiting = blocked(&mut rig, "BRPOP q 0");
+    rig.check(&format!("RESTORE q 0 {dumped}"), "OK");
+    told(&mut rig, waiting, &["[\"q\" \"9\"]"]);
+    let elsewhere = rig.client();
+    rig.run_as(elsewhere, "SELECT 3");
+    assert_eq!(rig.run_as(elsewhere, "BLPOP d 0"), "");
+    rig.check("MOVE d 3", "1");
+    told(&mut rig, elsewhere, &["[\"d\" \"9\"]"]);
+}
+
+#[test]
 fn a_client_that_is_gone_is_passed_over() {
     let mut rig = Rig::new();
     let gone = blocked(&mut rig, "BLPOP q 5");

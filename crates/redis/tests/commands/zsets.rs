@@ -372,3 +372,19 @@ fn a_large_set_is_scanned_in_pieces() {
     expected.sort();
     assert_eq!(seen, expected);
 }
+
+#[test]
+fn sets_take_part_with_score_one() {
+    let table = [
+        ("SADD s a b 7", "3"),
+        ("ZADD z 5 a 6 7 8 c", "3"),
+        ("ZUNION 2 s z WITHSCORES", r#"["b" ,1 "a" ,6 "7" ,7 "c" ,8]"#),
+        ("ZINTER 2 s z WEIGHTS 10 1 WITHSCORES", r#"["a" ,15 "7" ,16]"#),
+        ("ZDIFF 2 s z", r#"["b"]"#),
+        ("ZDIFF 2 z s WITHSCORES", r#"["c" ,8]"#),
+        ("ZINTERCARD 2 s z", "2"),
+        ("ZINTERSTORE s 2 s z", "2"),
+        ("ZRANGE s 0 -1 WITHSCORES", r#"["a" ,6 "7" ,7]"#),
+    ];
+    check(2, &table);
+}
