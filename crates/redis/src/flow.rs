@@ -41,6 +41,15 @@ pub enum After {
     Publish { channel: Box<[u8]>, message: Box<[u8]> },
 }
 
+/// A key as EXEC has found it. Its entry may have been dropped since.
+#[derive(Debug)]
+pub struct Check {
+    pub at: u32,
+    pub db: u16,
+    pub key: Box<[u8]>,
+    pub version: i64,
+}
+
 /// What has gathered for one transaction.
 #[derive(Debug, Default)]
 pub struct Open {
@@ -48,7 +57,7 @@ pub struct Open {
     /// Entries whose rows are to be written, each once.
     pub dirty: Vec<u32>,
     /// Keys that EXEC relies on though it does not write them.
-    pub checks: Vec<u32>,
+    pub checks: Vec<Check>,
     pub flushes: Vec<u16>,
     /// Connections whose replies wait for it, some twice.
     pub waiters: Vec<ConnId>,

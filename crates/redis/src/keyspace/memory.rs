@@ -1,7 +1,7 @@
 //! What comes from tables and leaves memory: loading, sealing, committing, evicting.
 
 use super::{Entry, Keyspace, NEVER};
-use crate::flow::{Open, Sealed};
+use crate::flow::{Check, Open, Sealed};
 use crate::value::Value;
 
 /// Entries that eviction looks at in one go.
@@ -79,11 +79,12 @@ impl Keyspace {
 
     /// The versions that watched keys must have: 0 for one that must not exist.
     pub fn write_checks(&self, sealed: &Sealed, mut check: impl FnMut(u16, &[u8], i64)) {
-        for at in &sealed.open.checks {
-            let entry = &self.entries[*at as usize];
+        for Check { at, db, key, version } in &sealed.open.checks {
+            let same = self.find(*db, key) == Some(*at);
             // What the batch itself writes is checked there, and its version is not known here.
-            if entry.version != super::UNKNOWN && !sealed.open.dirty.contains(at) {
-                check(entry.db, &entry.key, entry.version);
+            let written = same && sealed.open.dirty.contains(at);
+            if *version != super::UNKNOWN && !written {
+                check(*db, key, *version);
             }
         }
     }
@@ -108,8 +109,11 @@ impl Keyspace {
     /// Nothing of these batches is in the tables: what they changed is forgotten.
     pub fn forget(&mut self, batches: impl IntoIterator<Item = Open>) {
         for open in batches {
-            for at in open.dirty.into_iter().chain(open.checks) {
-                self.drop_entry(at);
+            open.dirty.into_iter().for_each(|at| self.drop_entry(at));
+            for Check { db, key, .. } in open.checks {
+                if let Some(at) = self.find(db, &key) {
+                    self.drop_entry(at);
+                }
             }
             for db in open.flushes {
                 self.dbs[usize::from(db)].flushed = None;

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Keyspace, Seen};
-use crate::flow::{bits, After, Barrier};
+use crate::flow::{bits, After, Barrier, Check};
 use crate::session::ConnId;
 use crate::value::Value;
 
@@ -132,9 +132,10 @@ impl Keyspace {
         }
         if mask != 0 {
             for at in std::mem::take(&mut self.unit.checks) {
-                let shard = self.entries[at as usize].shard;
-                mask |= 1 << shard;
-                self.flow.open(shard).checks.push(at);
+                let entry = &self.entries[at as usize];
+                mask |= 1 << entry.shard;
+                let (db, key, version) = (entry.db, entry.key.clone(), entry.version);
+                self.flow.open(entry.shard).checks.push(Check { at, db, key, version });
             }
         }
         let barrier = self.barrier(mask);
