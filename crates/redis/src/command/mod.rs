@@ -10,18 +10,32 @@ use hashbrown::HashMap;
 use crate::args::Args;
 use crate::call::Call;
 use crate::failure::Outcome;
+pub use container::{container, Container, Sub};
 
-mod connection;
+mod acl;
+mod client;
+mod config;
+pub mod connection;
+mod container;
+mod debug;
+mod docs;
+pub mod glob;
 mod hashes;
+pub mod info;
+mod introspection;
 mod keys;
 mod lists;
+mod memory;
 pub mod number;
 mod pubsub;
 mod scripts;
 mod server;
 mod sets;
+mod slowlog;
+mod standing;
 mod streams;
 mod strings;
+mod tracking;
 pub(crate) mod transactions;
 mod zsets;
 
@@ -53,8 +67,17 @@ impl Flags {
     /// May run while a client is subscribed in RESP2.
     pub const WHILE_SUBSCRIBED: Flags = Flags(1 << 15);
 
+    /// A family, whose second word names the command.
+    pub const CONTAINER: Flags = Flags(1 << 28);
+    /// No effect on what SLOWLOG shows: it would tell secrets, or itself.
+    pub const UNLOGGED: Flags = Flags(1 << 29);
+
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
+    }
+
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
     }
 
     pub const fn has(self, other: Flags) -> bool {
@@ -107,6 +130,19 @@ pub struct Command {
     pub run: fn(&mut Call<'_>) -> Outcome,
 }
 
+impl Command {
+    /// One without keys.
+    pub const fn plain(
+        name: &'static str,
+        arity: i32,
+        flags: Flags,
+        group: &'static str,
+        run: fn(&mut Call<'_>) -> Outcome,
+    ) -> Command {
+        Command { name, arity, flags, keys: Keys::None, group, run }
+    }
+}
+
 /// All commands of all groups.
 pub fn all() -> impl Iterator<Item = &'static Command> {
     GROUPS.iter().flat_map(|group| group.iter())
@@ -114,7 +150,16 @@ pub fn all() -> impl Iterator<Item = &'static Command> {
 
 const GROUPS: &[&[Command]] = &[
     connection::COMMANDS,
+    client::COMMANDS,
     server::COMMANDS,
+    standing::COMMANDS,
+    info::COMMANDS,
+    config::COMMANDS,
+    introspection::COMMANDS,
+    slowlog::COMMANDS,
+    memory::COMMANDS,
+    acl::COMMANDS,
+    debug::COMMANDS,
     strings::COMMANDS,
     keys::COMMANDS,
     hashes::COMMANDS,
@@ -130,10 +175,25 @@ const GROUPS: &[&[Command]] = &[
 /// Longer words are no command's name.
 const NAME_BYTES_MAX: usize = 32;
 
+type Numbered = (&'static Command, u16);
+
 /// By name in any case.
 pub fn find(name: &[u8]) -> Option<&'static Command> {
-    static TABLE: LazyLock<HashMap<&'static [u8], &'static Command, foldhash::fast::RandomState>> =
-        LazyLock::new(|| all().map(|command| (command.name.as_bytes(), command)).collect());
+    find_numbered(name).map(|(command, _)| command)
+}
+
+/// The command's place in [`all`].
+pub fn number(command: &Command) -> u16 {
+    find_numbered(command.name.as_bytes()).map_or(0, |(_, number)| number)
+}
+
+/// With its place in [`all`].
+pub fn find_numbered(name: &[u8]) -> Option<Numbered> {
+    static TABLE: LazyLock<HashMap<&'static [u8], Numbered, foldhash::fast::RandomState>> =
+        LazyLock::new(|| {
+            let all = all().zip(0..);
+            all.map(|(command, number)| (command.name.as_bytes(), (command, number))).collect()
+        });
     if name.len() > NAME_BYTES_MAX {
         return None;
     }

@@ -106,9 +106,11 @@ fn run_all(call: &mut Call<'_>, commands: &[crate::args::Words]) -> Outcome {
             server: call.server,
             nested: true,
         };
-        match (command.run)(&mut nested) {
-            Ok(()) => {}
+        let number = super::number(command);
+        match nested.run_timed(command, number) {
+            Ok(()) => call.server.stats.of(number).calls += 1,
             Err(Failure::Said(text)) => {
+                call.server.stats.failed(number, &text);
                 call.reply.rewind(mark);
                 call.reply.error(&text);
             }

@@ -85,11 +85,7 @@ impl Engine {
                     Err(_) => {}
                 }
                 if served {
-                    barrier = self.keys.end(Some(conn)).barrier;
-                    if let Some(barrier) = barrier {
-                        session.waits_for(barrier);
-                        self.await_commit(conn, barrier);
-                    }
+                    barrier = self.end_unit(&mut session).barrier;
                 }
             }
         }
@@ -115,14 +111,17 @@ impl Engine {
             match otherwise {
                 Otherwise::Null => reply.null(),
                 Otherwise::NullArray => reply.null_array(),
+                Otherwise::Unblocked => {
+                    reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK")
+                }
             }
             self.unblock(conn);
             self.answer(conn, reply, None);
         }
     }
 
-    /// When something has to be done though nothing happens: milliseconds since 1970.
-    pub fn next_due(&self) -> Option<i64> {
+    /// When the first of them has waited for long enough: milliseconds since 1970.
+    pub(super) fn next_unblocked(&self) -> Option<i64> {
         if self.queues.is_empty() {
             return None;
         }

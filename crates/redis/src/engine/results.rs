@@ -1,7 +1,6 @@
 //! What the tables have told.
 
 use super::Engine;
-use crate::flow::After;
 use crate::server::Event;
 use crate::session::ConnId;
 use crate::store::Told;
@@ -36,7 +35,10 @@ impl Engine {
                 }
                 Told::Answered { conn, answer } => {
                     if let Some(session) = self.server.sessions.get_mut(conn) {
-                        session.answer = Some(answer);
+                        let asked = session.asked.iter_mut().find(|(_, answer)| answer.is_none());
+                        if let Some((_, place)) = asked {
+                            *place = Some(answer);
+                        }
                     }
                     self.one_less(conn);
                 }
@@ -45,6 +47,7 @@ impl Engine {
                         loading.stale = true;
                     }
                     self.keys.changed_by_sql(db, &key);
+                    self.server.invalidate(&key, None);
                     if self.keys.awaited.contains_key(&(db, key.clone())) {
                         self.keys.ready.push((db, key));
                     }
@@ -54,17 +57,19 @@ impl Engine {
                         loading.stale |= db.is_none_or(|db| db == *of);
                     }
                     self.keys.forget_all(db);
+                    self.server.invalidate_all();
                     let names = self.keys.awaited.keys().cloned().collect::<Vec<_>>();
                     self.keys.ready.extend(names);
                 }
                 Told::Taken { applied, kids, same } => self.taken(&applied, kids, same),
                 Told::Away { why } => {
                     self.keys.forget_all(None);
+                    self.server.invalidate_all();
                     for loading in self.loading.values_mut() {
                         loading.stale = true;
                     }
-                    if self.away.is_none() {
-                        self.away = Some((why, self.now));
+                    if self.server.away.is_none() {
+                        self.server.away = Some((why, self.now));
                     }
                 }
             }
@@ -77,12 +82,9 @@ impl Engine {
         };
         let sealed = self.in_flight.remove(at);
         self.keys.committed_batch(&sealed);
+        self.note_committed(number);
         for after in sealed.open.after {
-            match after {
-                After::Publish { channel, message } => {
-                    self.server.publish(&channel, &message);
-                }
-            }
+            self.server.follow(after, self.keys.notify);
         }
         let mut waiters = sealed.open.waiters;
         waiters.dedup();
@@ -92,6 +94,12 @@ impl Engine {
     }
 
     fn batch_undone(&mut self, number: u64, why: Option<String>) {
+        let batches = &mut self.server.stats.batches;
+        match why {
+            None => batches.conflicts += 1,
+            Some(_) => batches.refused += 1,
+        }
+        self.sent.retain(|(other, _)| *other != number);
         if let Some(at) = self.in_flight.iter().position(|sealed| sealed.number == number) {
             // Its waiters hear of it when all is undone.
             let sealed = self.in_flight.remove(at);
@@ -123,7 +131,7 @@ impl Engine {
 
     /// PostgreSQL has been away for longer than anybody wants to wait.
     pub(super) fn hopeless(&self) -> Option<String> {
-        let (why, since) = self.away.as_ref()?;
+        let (why, since) = self.server.away.as_ref()?;
         let over = self.now.saturating_sub(*since) >= self.server.settings.patience_ms;
         over.then(|| format!("PostgreSQL can't be reached: {why}"))
     }
@@ -153,7 +161,7 @@ impl Engine {
 
     /// The tables are ours, again or for the first time.
     fn taken(&mut self, applied: &[u64], kids: i64, same: bool) {
-        self.away = None;
+        self.server.away = None;
         self.keys.set_kids(kids);
         if same {
             return;

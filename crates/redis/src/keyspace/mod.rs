@@ -18,6 +18,7 @@
 //!   [`Keyspace::settle`] after elements may have been removed.
 
 mod entry;
+mod expiry;
 mod memory;
 mod unit;
 
@@ -32,7 +33,7 @@ use unit::{Step, Touched};
 use crate::args::Args;
 use crate::command::{Command, Flags, Keys};
 use crate::failure::Failure;
-use crate::flow::Flow;
+use crate::flow::{After, Barrier, Fate, Flow};
 use crate::value::{Hash, Kind, List, Set, Str, Stream, Value, Zset};
 
 /// A value up to this size is copied when it changes, so that others can read what is committed
@@ -76,14 +77,26 @@ pub struct Keyspace {
     /// Where eviction goes on.
     hand: usize,
     kids: i64,
+    /// When entries expire.
+    reminders: expiry::Reminders,
+    /// Which changes are told.
+    pub notify: crate::notify::Notify,
+    /// Somebody wants to hear of changes: CLIENT TRACKING.
+    pub is_tracked: bool,
+    /// Whether what [`Keyspace::look`] finds counts as found by a read.
+    pub counts_lookups: bool,
     pub stats: Stats,
 }
 
 /// What has been counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stats {
+    /// Entries that were in memory, and those that were not.
     pub hits: u64,
     pub misses: u64,
+    /// Keys that reads found, and that did not exist.
+    pub found: u64,
+    pub absent: u64,
     pub expired: u64,
     pub evicted: u64,
 }
@@ -103,6 +116,10 @@ impl Keyspace {
             bytes: 0,
             hand: 0,
             kids: 0,
+            reminders: expiry::Reminders::default(),
+            notify: crate::notify::Notify::default(),
+            is_tracked: false,
+            counts_lookups: false,
             stats: Stats::default(),
         }
     }
@@ -132,11 +149,23 @@ impl Keyspace {
     pub fn look(&mut self, key: &[u8]) -> Result<Option<&Value>, Failure> {
         let at = self.known(key)?;
         self.entries[at as usize].used = true;
+        if self.counts_lookups {
+            let found = self.visible(at)?.is_some();
+            self.stats.found += u64::from(found);
+            self.stats.absent += u64::from(!found);
+        }
+        if self.unit.latest {
+            self.saw(at);
+        }
+        self.visible(at)
+    }
+
+    /// What this unit sees of an entry.
+    fn visible(&self, at: u32) -> Result<Option<&Value>, Failure> {
         let now = self.unit.now;
         if !self.unit.latest {
             return self.committed(at, now);
         }
-        self.saw(at);
         let entry = &self.entries[at as usize];
         Ok(if entry.is_alive(now) { entry.value.as_ref() } else { None })
     }
@@ -220,6 +249,7 @@ impl Keyspace {
             Expiry::Keep => self.known(key)?,
             _ => self.known_or_blind(key),
         };
+        self.expire_if_over(at);
         self.replace(at, Some(value), expiry);
         Ok(())
     }
@@ -232,6 +262,7 @@ impl Keyspace {
             _ => self.known_or_blind(key),
         };
         let first = self.unit.touched.iter().all(|touched| touched.at != at);
+        self.expire_if_over(at);
         self.replace(at, Some(value), expiry);
         if first && expiry != Expiry::Keep {
             self.unit.overwritten();
@@ -321,8 +352,17 @@ impl Keyspace {
             return Ok(at);
         }
         let at = self.known(key)?;
+        self.expire_if_over(at);
         self.replace(at, Some(new()), Expiry::Never);
         Ok(at)
+    }
+
+    /// What is about to be overwritten has expired before: that is told first.
+    fn expire_if_over(&mut self, at: u32) {
+        let entry = &self.entries[at as usize];
+        if entry.value.is_some() && entry.expires <= self.unit.now {
+            self.expired(at);
+        }
     }
 
     /// To be called after elements may have been removed: a collection without any is gone. True
@@ -353,6 +393,37 @@ impl Keyspace {
         Ok(())
     }
 
+    /// A keyspace notification of this class (a letter of `notify-keyspace-events`), which is told
+    /// when what the unit does has committed.
+    pub fn event(&mut self, class: u8, name: &'static str, key: &[u8]) {
+        if self.notify.tells(class) {
+            let db = self.unit.db;
+            self.unit.after.push(After::Event { db, name, key: key.into() });
+        }
+    }
+
+    /// Something to be done when what the unit does has committed; at once, if it has done and seen
+    /// nothing that can still be undone.
+    pub fn afterwards(&mut self, after: After) {
+        self.unit.after.push(after);
+    }
+
+    /// The unit's reply waits for that batch, too.
+    pub fn depend_on(&mut self, barrier: Barrier) {
+        if self.flow.fate(barrier) == Fate::Pending {
+            self.unit.saw_batch(barrier.shard, barrier.seq);
+        }
+    }
+
+    /// Bytes of a key and its value; none when it does not exist.
+    pub fn weight(&mut self, key: &[u8]) -> Result<Option<usize>, Failure> {
+        if self.look(key)?.is_none() {
+            return Ok(None);
+        }
+        let at = self.known(key)?;
+        Ok(Some(self.entries[at as usize].weight()))
+    }
+
     /// Something was pushed: whoever is blocked on the key may go on after this unit.
     pub fn signal(&mut self, key: &[u8]) {
         let db = self.unit.db;
@@ -375,6 +446,9 @@ impl Keyspace {
             self.entries[at as usize].version = 0;
         }
         self.dbs[usize::from(db)].flushed = Some(barrier);
+        if self.is_tracked {
+            self.unit.after.push(After::Flushed);
+        }
         self.flow.open(0).flushes.push(db);
     }
 
@@ -463,6 +537,7 @@ impl Keyspace {
             use std::hash::BuildHasher;
             hasher.hash_one(&*entries[*at as usize].key)
         });
+        self.remind(at);
         at
     }
 
@@ -491,11 +566,7 @@ impl Keyspace {
     fn saw(&mut self, at: u32) {
         let entry = &self.entries[at as usize];
         if entry.dirty > self.flow.committed(entry.shard) {
-            let seen = &mut self.unit.saw;
-            match seen.iter_mut().find(|(shard, _)| *shard == entry.shard) {
-                Some((_, seq)) => *seq = entry.dirty.max(*seq),
-                None => seen.push((entry.shard, entry.dirty)),
-            }
+            self.unit.saw_batch(entry.shard, entry.dirty);
         }
     }
 
@@ -504,7 +575,7 @@ impl Keyspace {
         let now = self.unit.now;
         let entry = &self.entries[at as usize];
         if entry.value.is_some() && !entry.is_alive(now) {
-            self.stats.expired += 1;
+            self.expired(at);
             self.replace(at, None, Expiry::Never);
             return;
         }

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Keyspace, Seen};
-use crate::flow::{bits, Barrier};
+use crate::flow::{bits, After, Barrier};
 use crate::session::ConnId;
 use crate::value::Value;
 
@@ -24,6 +24,8 @@ pub struct Unit {
     /// It may have to be undone, so steps are kept.
     pub(super) undoable: bool,
     pub(super) steps: Vec<Step>,
+    /// To be done when it has committed.
+    pub(super) after: Vec<After>,
 }
 
 /// An entry that may have been changed.
@@ -64,6 +66,13 @@ impl Unit {
         }
     }
 
+    pub(super) fn saw_batch(&mut self, shard: u8, seq: u64) {
+        match self.saw.iter_mut().find(|(other, _)| *other == shard) {
+            Some((_, seen)) => *seen = seq.max(*seen),
+            None => self.saw.push((shard, seq)),
+        }
+    }
+
     pub(super) fn replaced(&mut self, at: u32) {
         if let Some(touched) = self.touched.iter_mut().find(|touched| touched.at == at) {
             touched.replaced = true;
@@ -86,6 +95,12 @@ impl Keyspace {
         unit.checks.clear();
         unit.missing.clear();
         unit.steps.clear();
+        unit.after.clear();
+    }
+
+    /// What is to be done when the unit that has just ended has committed.
+    pub fn take_after(&mut self) -> Vec<After> {
+        std::mem::take(&mut self.unit.after)
     }
 
     /// Keys that the unit has asked for and that are not in memory.
@@ -101,6 +116,10 @@ impl Keyspace {
         for touched in std::mem::take(&mut self.unit.touched) {
             if self.finish(&touched) {
                 changed += 1;
+                if self.is_tracked && self.unit.shards == 0 {
+                    let key = self.entries[touched.at as usize].key.clone();
+                    self.unit.after.push(After::Changed { key, by: conn });
+                }
                 mask |= 1 << self.entries[touched.at as usize].shard;
             }
         }
@@ -151,6 +170,7 @@ impl Keyspace {
             open.dirty.push(touched.at);
             open.bytes += weight;
         }
+        self.remind(touched.at);
         if !self.watched.is_empty() {
             self.watched.changed(db, &self.entries[touched.at as usize].key);
         }
@@ -196,6 +216,7 @@ impl Keyspace {
             }
         }
         self.unit.checks.clear();
+        self.unit.after.clear();
         self.unit.shards = 0;
     }
 }
