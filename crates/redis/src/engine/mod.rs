@@ -25,6 +25,7 @@
 //!   again in order, from the state before ([`Engine::restore`]), or are replied to with the error
 //!   that the event has; replies in between whose fate is committed stay. A fate of [`Fate::Lost`]: the connection is closed, nobody knows.
 
+mod after;
 mod blocking;
 mod connections;
 mod due;
@@ -385,42 +386,6 @@ impl Engine {
         Ran::Done { barrier: done.barrier, before: done.barrier.map(|_| before), close }
     }
 
-    /// What has changed is part of a batch, and what follows from it will happen when that commits.
-    fn end_unit(&mut self, session: &mut Session) -> Done {
-        let done = self.keys.end(Some(session.conn));
-        if let Some(barrier) = done.barrier {
-            session.waits_for(barrier);
-            self.await_commit(session.conn, barrier);
-        }
-        self.follow_up(done.barrier);
-        done
-    }
-
-    /// Messages and notifications of the unit that has ended.
-    fn follow_up(&mut self, barrier: Option<Barrier>) {
-        let after = self.keys.take_after();
-        if after.is_empty() {
-            return;
-        }
-        let Some(barrier) = barrier else {
-            after.into_iter().for_each(|after| self.server.follow(after, self.keys.notify));
-            return;
-        };
-        let of = (barrier.shard, barrier.seq);
-        match self.in_flight.iter_mut().find(|sealed| sealed.seqs.contains(&of)) {
-            Some(sealed) => sealed.open.after.extend(after),
-            None => self.keys.flow.open(barrier.shard).after.extend(after),
-        }
-    }
-
-    /// Now and then a command's key is counted, to know which are named most.
-    fn sample(&mut self, db: u16, command: &Command, args: Args<'_>) {
-        let Keys::Range(first, ..) = command.keys else { return };
-        if self.server.stats.hot.samples() {
-            self.server.stats.hot.saw(db, args.at(first));
-        }
-    }
-
     /// The connection hears of the commit of a batch in flight; of an open one it will anyway.
     fn await_commit(&mut self, conn: ConnId, barrier: Barrier) {
         let of = (barrier.shard, barrier.seq);
@@ -604,19 +569,6 @@ impl Engine {
         }
     }
 
-    /// How long the commit took.
-    fn note_committed(&mut self, number: u64) {
-        let Some(at) = self.sent.iter().position(|(other, _)| *other == number) else { return };
-        let (_, sent) = self.sent.swap_remove(at);
-        let took = self.server.microseconds().saturating_sub(sent);
-        self.server.stats.committed(took.max(0) as u64);
-    }
-
-    /// Batches sent and not answered.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight.len()
-    }
-
     fn note_tripped(&mut self) {
         for conn in self.keys.watched.take_tripped() {
             if let Some(session) = self.server.sessions.get_mut(conn) {
@@ -656,9 +608,14 @@ fn is_undoable(command: &Command, session: &Session) -> bool {
     let queued = session.multi.iter().flat_map(|multi| &multi.commands);
     command.flags.has(Flags::UNDOABLE)
         || (command.name == "exec"
-            && queued.into_iter().any(|words| {
-                call::find(words.args()).is_ok_and(|command| command.flags.has(Flags::UNDOABLE))
-            }))
+            && queued.into_iter().any(|words| call::find(words.args()).is_ok_and(may_stop)))
+}
+
+/// Whether a queued command may have to wait for something behind the changes of others: a script
+/// for a key, one that is about all keys for PostgreSQL.
+fn may_stop(command: &Command) -> bool {
+    let asks = command.flags.has(Flags::READONLY) && matches!(command.keys, Keys::None);
+    asks || command.flags.has(Flags::UNDOABLE)
 }
 
 fn to_db(args: Args<'_>) -> Option<u16> {

@@ -33,7 +33,7 @@ use unit::{Step, Touched};
 use crate::args::Args;
 use crate::command::{Command, Flags, Keys};
 use crate::failure::Failure;
-use crate::flow::{After, Barrier, Fate, Flow};
+use crate::flow::{After, Flow};
 use crate::value::{Hash, Kind, List, Set, Str, Stream, Value, Zset};
 
 /// A value up to this size is copied when it changes, so that others can read what is committed
@@ -391,28 +391,6 @@ impl Keyspace {
         self.saw(at);
         self.unit.checks.push(at);
         Ok(())
-    }
-
-    /// A keyspace notification of this class (a letter of `notify-keyspace-events`), which is told
-    /// when what the unit does has committed.
-    pub fn event(&mut self, class: u8, name: &'static str, key: &[u8]) {
-        if self.notify.tells(class) {
-            let db = self.unit.db;
-            self.unit.after.push(After::Event { db, name, key: key.into() });
-        }
-    }
-
-    /// Something to be done when what the unit does has committed; at once, if it has done and seen
-    /// nothing that can still be undone.
-    pub fn afterwards(&mut self, after: After) {
-        self.unit.after.push(after);
-    }
-
-    /// The unit's reply waits for that batch, too.
-    pub fn depend_on(&mut self, barrier: Barrier) {
-        if self.flow.fate(barrier) == Fate::Pending {
-            self.unit.saw_batch(barrier.shard, barrier.seq);
-        }
     }
 
     /// Bytes of a key and its value; none when it does not exist.

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Keyspace, Seen};
-use crate::flow::{bits, After, Barrier};
+use crate::flow::{bits, After, Barrier, Fate};
 use crate::session::ConnId;
 use crate::value::Value;
 
@@ -101,6 +101,28 @@ impl Keyspace {
     /// What is to be done when the unit that has just ended has committed.
     pub fn take_after(&mut self) -> Vec<After> {
         std::mem::take(&mut self.unit.after)
+    }
+
+    /// A keyspace notification of this class (a letter of `notify-keyspace-events`), which is told
+    /// when what the unit does has committed.
+    pub fn event(&mut self, class: u8, name: &'static str, key: &[u8]) {
+        if self.notify.tells(class) {
+            let db = self.unit.db;
+            self.unit.after.push(After::Event { db, name, key: key.into() });
+        }
+    }
+
+    /// Something to be done when what the unit does has committed; at once, if it has done and seen
+    /// nothing that can still be undone.
+    pub fn afterwards(&mut self, after: After) {
+        self.unit.after.push(after);
+    }
+
+    /// The unit's reply waits for that batch, too.
+    pub fn depend_on(&mut self, barrier: Barrier) {
+        if self.flow.fate(barrier) == Fate::Pending {
+            self.unit.saw_batch(barrier.shard, barrier.seq);
+        }
     }
 
     /// Keys that the unit has asked for and that are not in memory.

@@ -3,4 +3,7 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod connection;
+mod pubsub;
+mod server;
 mod units;
