@@ -13,6 +13,7 @@ from .processes import Supervisor
 PIPELINE_DEPTH = 20
 DEEP_PIPELINE_DEPTH = 50
 PIPELINED, DEEPLY_PIPELINED, SINGLE_ROW_WRITES = "pipelined", "deeply-pipelined", "writes"
+UPSERT, UPSERT_ONE = "upsert", "upsert-one"
 
 _RANDOM_AID = "\\set aid random(1, 100000 * :scale)\n"
 # As pgbench's own `-S`.
@@ -48,6 +49,22 @@ SCRIPTS = {
         "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime)"
         " VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n",
         2,
+        writes=True,
+    ),
+    # What a SET of 128 random bytes is in SQL, and what an INCR.
+    UPSERT: Script(
+        "\\set key random(1, 1000000)\n"
+        "INSERT INTO upserts VALUES (int4send(:key::int), "
+        "sha512(int8send((random() * 9e12)::int8)) || sha512(int4send(:key::int)))"
+        " ON CONFLICT (key) DO UPDATE SET val = excluded.val;\n",
+        1,
+        writes=True,
+    ),
+    UPSERT_ONE: Script(
+        "INSERT INTO upserts VALUES ('counter', int8send(1))"
+        " ON CONFLICT (key) DO UPDATE SET val = int8send("
+        "('x' || encode(upserts.val, 'hex'))::bit(64)::int8 + 1);\n",
+        1,
         writes=True,
     ),
 }

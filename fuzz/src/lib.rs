@@ -9,17 +9,19 @@ use wire::pg::auth::{
     md5_response, ScramClient, ScramKeys, ScramServer, ScramVerifier, Secret, SCRAM_ITERATIONS_MAX,
 };
 use wire::pg::{backend, frontend, header, startup, HEADER_BYTES};
+use wire::resp::{reply, Limits, Parser, ProtocolError};
 
 /// A target: its name, which is its corpus's folder, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("startup", startup),
     ("frontend", frontend),
     ("backend", backend),
     ("scram", scram),
     ("secret", secret),
+    ("resp", resp),
 ];
 
 /// `data` is what a client sends before it is logged in.
@@ -313,4 +315,54 @@ pub fn secret(data: &[u8]) {
             }
         }
     }
+}
+
+/// `data` is what a Redis client sends.
+pub fn resp(data: &[u8]) {
+    let limits = Limits { bulk_bytes: 1 << 20, must_log_in: data.len() % 2 == 1 };
+    let whole = commands(&[data], limits);
+    let each: Vec<&[u8]> = data.chunks(1).collect();
+    assert_eq!(commands(&each, limits), whole, "byte by byte");
+    // What was read is read again from how clients write it.
+    let mut again = Vec::new();
+    for words in &whole.0 {
+        again.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+        words.iter().for_each(|word| reply::put_bulk(&mut again, word));
+    }
+    let unlimited = Limits { must_log_in: false, ..limits };
+    assert_eq!(commands(&[&again], unlimited), (whole.0, None));
+    if let Some(error) = whole.1 {
+        let mut told = Vec::new();
+        error.put(&mut told);
+        assert!(told.iter().position(|byte| *byte == b'\r') == Some(told.len() - 2));
+        assert!(told.iter().position(|byte| *byte == b'\n') == Some(told.len() - 1));
+    }
+}
+
+/// The commands in `pieces` of one connection's bytes, and why it ends if it does.
+fn commands(pieces: &[&[u8]], limits: Limits) -> (Vec<Vec<Vec<u8>>>, Option<ProtocolError>) {
+    let mut parser = Parser::default();
+    let (mut input, mut commands) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        input.extend_from_slice(piece);
+        loop {
+            match parser.next(&input, limits) {
+                Ok(Some(taken)) => {
+                    let source = parser.source(&input);
+                    let words = parser
+                        .arguments()
+                        .iter()
+                        .map(|span| source[span.start as usize..span.end as usize].to_vec());
+                    let words: Vec<_> = words.collect();
+                    if !words.is_empty() {
+                        commands.push(words);
+                    }
+                    input.drain(..taken);
+                }
+                Ok(None) => break,
+                Err(error) => return (commands, Some(error)),
+            }
+        }
+    }
+    (commands, None)
 }

@@ -9,7 +9,9 @@
 //! - [`settings`] follows what a session has set, and what differs between two of them.
 //! - [`statement`] names prepared statements and knows which of them a server has.
 //! - [`login`] is the log-in at PostgreSQL as a chain of states.
+//! - [`calls`] is a connection of Pondage's own, which calls prepared statements.
 
+pub mod calls;
 pub mod carrier;
 pub mod login;
 pub mod moment;
@@ -18,3 +20,6 @@ pub mod reply;
 pub mod server;
 pub mod settings;
 pub mod statement;
+
+/// What reading a column can go wrong with: all that rooms above need of `wire`.
+pub use wire::pg::frame::WireError;

@@ -18,6 +18,13 @@ pub struct Link {
     pub early: Vec<u8>,
 }
 
+/// Where a client has come in, and so what it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    Postgres,
+    Redis,
+}
+
 /// The two ends of a connection as people see them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {

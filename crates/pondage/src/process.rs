@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use ::redis::tables::{Identity, Tables};
 use rustix::process::{getrlimit, setrlimit, Resource};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -24,9 +25,10 @@ use crate::console::{Console, Process};
 use crate::control::messages::{Shutdown, ToControl};
 use crate::control::signals::Signals;
 use crate::control::{tls, Control};
+use crate::link::Door;
 use crate::logging::{self, Logging};
 use crate::worker::plane::{Common, Setting};
-use crate::worker::{self, Inbox, Listener, Start, WorkerHandle};
+use crate::worker::{self, redis, Inbox, Listener, Start, WorkerHandle};
 use doors::Doors;
 
 pub use doors::DoorError;
@@ -37,6 +39,10 @@ const BLOCKING_THREADS_MAX: usize = 16;
 
 /// What the runtime's tasks get to end by themselves.
 const RUNTIME_END: Duration = Duration::from_millis(200);
+
+/// A batch of the Redis door that PostgreSQL refuses for a reason that may pass (a full disk, a
+/// lock) is tried again for so long.
+const REFUSED_AFTER: Duration = Duration::from_secs(5);
 
 /// Files besides connections: log, epoll, doors, certificates being read.
 const FILES_SPARE: u64 = 100;
@@ -89,6 +95,8 @@ pub fn serve_and(config: Config, ready: impl FnOnce(&Addresses) -> bool) -> Exit
 pub struct Addresses {
     /// "127.0.0.1:6432", "unix:/run/pondage/.s.PGSQL.6432".
     pub postgres: Vec<String>,
+    /// "127.0.0.1:6379"
+    pub redis: Vec<String>,
     pub http: Option<std::net::SocketAddr>,
 }
 
@@ -99,7 +107,7 @@ fn run(
 ) -> Result<(), Failed> {
     let listen_tls =
         tls::listener(&config.listen.tls).map_err(|e| Failed::new(exit::BAD_CONFIGURATION)(&e))?;
-    let Doors { listeners, addresses, files: _files } = Doors::bind(&config.listen)?;
+    let Doors { listeners, addresses, redis, files: _files } = Doors::bind(&config.listen)?;
     let http = match config.listen.http {
         Some(address) => Some(doors::bind_tcp(address, config.listen.backlog)?),
         None => None,
@@ -126,6 +134,7 @@ fn run(
         Arc::new(Control::new(config.clone(), listen_tls.clone(), handles.clone(), began));
     let door = Addresses {
         postgres: addresses,
+        redis,
         http: http.as_ref().and_then(|listener| listener.local_addr().ok()),
     };
     let tls_ready = listen_tls.is_some();
@@ -166,7 +175,7 @@ fn run(
 /// What all workers start with.
 struct Workers {
     config: Arc<Config>,
-    listeners: Vec<Listener>,
+    listeners: Vec<(Door, Listener)>,
     handles: Vec<WorkerHandle>,
     asks: mpsc::UnboundedSender<ToControl>,
     began: Instant,
@@ -179,9 +188,12 @@ impl Workers {
     fn start(self, inboxes: Vec<Inbox>) -> io::Result<JoinSet<Result<(), String>>> {
         let mut ended = JoinSet::new();
         let (common, epoch) = (Arc::new(Common::default()), SystemTime::now());
+        let shared = redis_shared(&self.config, epoch);
         for (number, inbox) in inboxes.into_iter().enumerate() {
-            let listeners =
-                self.listeners.iter().map(Listener::try_clone).collect::<io::Result<Vec<_>>>()?;
+            let doors = self.listeners.iter();
+            let listeners = doors
+                .map(|(door, listener)| Ok((*door, listener.try_clone()?)))
+                .collect::<io::Result<Vec<_>>>()?;
             let setting = Setting {
                 worker: u8::try_from(number).map_err(io::Error::other)?,
                 config: self.config.clone(),
@@ -191,12 +203,32 @@ impl Workers {
                 tls_ready: self.tls_ready,
             };
             let (control, peers) = (self.asks.clone(), self.handles.clone());
-            let start = Start { setting, listeners, control, peers, began: self.began };
+            let redis = shared.as_ref().map(|shared| redis::Setting {
+                worker: setting.worker,
+                config: self.config.clone(),
+                shared: shared.clone(),
+                epoch,
+                tls_ready: self.tls_ready,
+            });
+            let start = Start { setting, listeners, redis, control, peers, began: self.began };
             let thread = worker::spawn(inbox, start)?;
             ended.spawn_blocking(move || join(thread));
         }
         Ok(ended)
     }
+}
+
+/// The engine of the Redis door, if there is one.
+fn redis_shared(config: &Config, now: SystemTime) -> Option<Arc<redis::Shared>> {
+    let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    config.redis_pool()?;
+    let tables = Tables::new(Identity {
+        owner: format!("process {} {:016x}", std::process::id(), rand::random::<u64>()),
+        shards: config.redis.writers as usize,
+        patience: REFUSED_AFTER,
+    });
+    Some(Arc::new(redis::Shared::new(config, Box::new(tables), now)))
 }
 
 fn join(thread: JoinHandle<io::Result<()>>) -> Result<(), String> {
@@ -223,6 +255,10 @@ async fn wait(mut ended: JoinSet<Result<(), String>>, control: &Control) -> Resu
 
 fn announce(log: &Logging, door: &Addresses) {
     let postgres = door.postgres.join(",");
+    let redis = match door.redis.is_empty() {
+        true => "off".to_owned(),
+        false => door.redis.join(","),
+    };
     let http = door.http.map_or_else(|| "off".to_owned(), |address| address.to_string());
     let pid = std::process::id().to_string();
     log.announce(
@@ -230,6 +266,7 @@ fn announce(log: &Logging, door: &Addresses) {
         &[
             ("event", "ready"),
             ("postgres", &postgres),
+            ("redis", &redis),
             ("http", &http),
             ("pid", &pid),
             ("version", env!("CARGO_PKG_VERSION")),
@@ -247,7 +284,8 @@ fn raise_file_limit(config: &Config) {
         Err(_) => limit.current,
     };
     // A server for each client is more than any pool has.
-    let needed = u64::from(config.runtime.max_clients) + FILES_SPARE;
+    let redis = if config.listen.redis.is_empty() { 0 } else { config.redis.max_clients };
+    let needed = u64::from(config.runtime.max_clients) + u64::from(redis) + FILES_SPARE;
     if limit.is_some_and(|limit| limit < needed) {
         tracing::warn!(
             event = "file_limit",

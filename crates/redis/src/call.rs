@@ -44,18 +44,22 @@ impl Call<'_> {
         Err(Failure::Blocked)
     }
 
-    /// Asks PostgreSQL. The first time it ends the command, which then runs again from its
-    /// beginning and gets the answer here. One that asks several questions runs once more for each,
-    /// and answers are kept until it has ended; so what may follow a change, in EXEC, has
+    /// Asks PostgreSQL. The first time it ends the command, which then runs again and gets the
+    /// answer here. A command may ask again: it runs once for each question, and must ask the same
+    /// ones in the same order. One that may ask after it has changed something (inside of EXEC) has
     /// [`Flags::UNDOABLE`].
     pub fn ask(&mut self, query: Query) -> Result<Answer, Failure> {
-        let asked = &mut self.session.asked;
-        match asked.iter().find(|(other, _)| *other == query) {
-            Some((_, Some(Answer::Failed(why)))) => Err(Failure::said(format!("ERR {why}"))),
-            Some((_, Some(answer))) => Ok(answer.clone()),
-            Some((_, None)) => Err(Failure::Wait),
+        self.answered(query).map(|at| self.session.answers[at].clone())
+    }
+
+    /// As [`Call::ask`], but gives the answer's place in the session's `answers`: for large ones.
+    pub fn answered(&mut self, query: Query) -> Result<usize, Failure> {
+        let at = self.session.questions;
+        self.session.questions += 1;
+        match self.session.answers.get(at) {
+            Some(Answer::Failed(why)) => Err(Failure::said(format!("ERR {why}"))),
+            Some(_) => Ok(at),
             None => {
-                asked.push((query.clone(), None));
                 self.server.queries.push((self.session.conn, query));
                 Err(Failure::Wait)
             }
@@ -121,7 +125,7 @@ impl Call<'_> {
                 at: begin / 1_000_000,
                 microseconds: took as u64,
                 words: SlowLog::shorten(self.args),
-                address: self.session.peer.address.clone(),
+                address: self.session.address.clone(),
                 name: self.session.name.clone(),
             };
             self.server.stats.slow.add(slow, self.server.settings.slowlog_max_len);

@@ -7,6 +7,7 @@ use crate::flow::{After, Barrier};
 use crate::notify::Notify;
 use crate::pubsub::{Hub, Space};
 use crate::query::{Database, Query};
+use crate::random::Random;
 use crate::reply::{Recorded, Reply};
 use crate::session::{ConnId, Sessions};
 use crate::stats::Stats;
@@ -117,6 +118,7 @@ pub struct Server {
     pub settings: Settings,
     /// What was set by CONFIG SET of parameters that nothing goes by.
     pub parameters: BTreeMap<&'static str, String>,
+    pub random: Random,
     /// For the workers, in order.
     pub events: Vec<(u8, Event)>,
     /// Asked by commands, for PostgreSQL.
@@ -129,6 +131,8 @@ pub struct Server {
     pub databases: (Vec<Database>, i64),
     /// Why PostgreSQL can't be used now, and since when, in milliseconds since 1970.
     pub away: Option<(String, i64)>,
+    /// Of SCAN.
+    pub cursors: crate::cursors::Cursors,
     /// Milliseconds since 1970.
     pub started: i64,
     /// The time as far as it is known, for what happens between commands.

@@ -2,7 +2,7 @@
 
 use crate::args::Words;
 use crate::flow::Barrier;
-use crate::query::{Answer, Query};
+use crate::query::Answer;
 
 /// A connection, by place and generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,7 +77,11 @@ pub struct Session {
     pub protocol: u8,
     pub name: Box<[u8]>,
     pub library: (Box<[u8]>, Box<[u8]>),
-    pub peer: Peer,
+    /// A role of PostgreSQL; `default` until it has said who it is.
+    pub user: Box<str>,
+    pub address: Box<str>,
+    pub local_address: Box<str>,
+    pub fd: i64,
     /// Milliseconds since 1970.
     pub since: i64,
     pub last_seen: i64,
@@ -95,9 +99,11 @@ pub struct Session {
     pub blocked: Option<Blocked>,
     /// Rows or queries that the command to be run again waits for.
     pub outstanding: usize,
-    /// What the command that runs again has asked PostgreSQL, and the answers that have come.
-    pub asked: Vec<(Query, Option<Answer>)>,
-    /// When, in milliseconds since 1970.
+    /// What PostgreSQL has answered to the command that runs again, in the order of its questions.
+    pub answers: Vec<Answer>,
+    /// Questions that this run of the command has asked.
+    pub questions: usize,
+    /// When the first, in milliseconds since 1970.
     pub asked_at: i64,
     /// Why what the parked command wanted could not be had.
     pub refused: Option<String>,
@@ -122,7 +128,10 @@ impl Session {
             protocol: 2,
             name: Box::default(),
             library: Default::default(),
-            peer,
+            user: peer.user,
+            address: peer.address,
+            local_address: peer.local_address,
+            fd: peer.fd,
             since: now,
             last_seen: now,
             last_command: "",
@@ -135,7 +144,8 @@ impl Session {
             told_anyway: false,
             blocked: None,
             outstanding: 0,
-            asked: Vec::new(),
+            answers: Vec::new(),
+            questions: 0,
             asked_at: 0,
             refused: None,
             quitting: false,

@@ -80,6 +80,11 @@ pub enum Told {
         key: Box<[u8]>,
         row: Option<Row>,
     },
+    /// The connection was lost while these keys were looked up.
+    Postponed {
+        db: u16,
+        keys: Vec<Box<[u8]>>,
+    },
     /// These keys could not be looked up.
     NotLoaded {
         db: u16,

@@ -6,3 +6,4 @@
 //! a `Vec<u8>`.
 
 pub mod pg;
+pub mod resp;

@@ -17,9 +17,11 @@ use super::source::Source;
 use super::value::{escaped, is_name, Value};
 use super::{
     Address, Auth, AuthMethod, AuthQuery, Coalesce, Database, Host, Listen, ListenTls,
-    ListenTlsMode, LogFormat, PoolMode, PoolOptions, Runtime, ServerTls, ServerTlsMode, Telemetry,
-    UpstreamOptions, User,
+    ListenTlsMode, LogFormat, PoolMode, PoolOptions, Redis, Runtime, ServerTls, ServerTlsMode,
+    Telemetry, UpstreamOptions, User,
 };
+
+mod redis;
 
 pub(super) struct Builder<'a> {
     pub settings: &'a Settings,
@@ -35,6 +37,7 @@ pub(super) struct Parts {
     pub pool: PoolOptions,
     pub databases: BTreeMap<String, Database>,
     pub users: BTreeMap<String, User>,
+    pub redis: Redis,
     pub telemetry: Telemetry,
 }
 
@@ -117,12 +120,14 @@ impl Builder<'_> {
     pub fn build(mut self) -> (Parts, Vec<Problem>, Vec<String>) {
         let listen = self.listen();
         let auth = self.auth(&listen);
+        let databases = self.databases();
         let parts = Parts {
+            redis: self.redis(&listen, &auth, &databases),
             listen,
             runtime: self.runtime(),
             auth,
             pool: self.pool(&Scope::fixed(Section::Pool)),
-            databases: self.databases(),
+            databases,
             users: self.users(),
             telemetry: self.telemetry(),
         };
@@ -162,6 +167,10 @@ impl Builder<'_> {
             Some(Value::SocketAddress(address)) => *address,
             _ => Some(default::LISTEN_HTTP),
         };
+        let redis = match values.value("redis") {
+            Some(Value::SocketAddresses(addresses)) => addresses.clone(),
+            _ => Vec::new(),
+        };
         let unix_socket_mode = match values.value("unix_socket_mode") {
             Some(Value::Permissions(bits)) => *bits,
             _ => default::UNIX_SOCKET_MODE,
@@ -177,7 +186,7 @@ impl Builder<'_> {
                 None => self.problems.push(problem),
             }
         }
-        Listen { postgres, http, tls, unix_socket_mode, backlog }
+        Listen { postgres, redis, http, tls, unix_socket_mode, backlog }
     }
 
     fn listen_tls(&mut self) -> ListenTls {

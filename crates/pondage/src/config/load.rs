@@ -150,6 +150,7 @@ fn load(inputs: Inputs) -> Result<Config, Report> {
         pool: parts.pool,
         databases: parts.databases,
         users: parts.users,
+        redis: parts.redis,
         telemetry: parts.telemetry,
         origin,
         settings,

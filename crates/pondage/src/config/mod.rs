@@ -56,6 +56,7 @@ pub struct Config {
     pub databases: BTreeMap<String, Database>,
     /// `[users.NAME]`.
     pub users: BTreeMap<String, User>,
+    pub redis: Redis,
     pub telemetry: Telemetry,
     /// The file it came from, for RELOAD and for messages.
     pub origin: Origin,
@@ -77,6 +78,8 @@ pub enum Origin {
 #[derive(Debug, Clone)]
 pub struct Listen {
     pub postgres: Vec<Address>,
+    /// For Redis clients; none: there is no such door.
+    pub redis: Vec<SocketAddr>,
     pub http: Option<SocketAddr>,
     pub tls: ListenTls,
     /// Permission bits of Unix sockets, default 0o777 as PostgreSQL's.
@@ -263,6 +266,36 @@ pub struct PoolOptions {
     pub coalesce_stall: Option<Duration>,
 }
 
+/// What Redis clients find, and within which bounds. Sizes are in bytes.
+#[derive(Debug, Clone)]
+pub struct Redis {
+    /// The section of `databases` that has the data. None only where there is no door.
+    pub database: Option<String>,
+    /// As whom our own connections log in; none: as the database's user.
+    pub user: Option<String>,
+    /// Who a client is that names nobody.
+    pub default_user: Option<String>,
+    /// Who may come in; empty: all.
+    pub users: Vec<String>,
+    /// Logical databases.
+    pub databases: u32,
+    /// Those among them that are answered before a flush.
+    pub async_databases: Vec<u32>,
+    /// Those that write a journal first.
+    pub journal_databases: Vec<u32>,
+    pub writers: u32,
+    pub memory: u64,
+    pub queue_limit: u64,
+    pub max_clients: u32,
+    pub output_limit: u64,
+    pub value_limit: u32,
+    /// Zero: never.
+    pub slowlog_threshold: Duration,
+    pub slowlog_length: u32,
+    pub lua_time_limit: Duration,
+    pub notify_keyspace_events: String,
+}
+
 #[derive(Debug, Clone)]
 pub struct Telemetry {
     pub log_level: String,
@@ -353,6 +386,14 @@ impl Config {
     /// names that no section has.
     pub fn pool(&self, database: &str, user: &str) -> Result<Arc<PoolConfig>, Refusal> {
         resolve::pool(self, database, user)
+    }
+
+    /// Where the data of Redis clients are, and as whom to log in there. None without that door.
+    pub fn redis_pool(&self) -> Option<Arc<PoolConfig>> {
+        if self.listen.redis.is_empty() {
+            return None;
+        }
+        resolve::redis(self)
     }
 
     /// The stored secret of a user from the configuration or the users file.

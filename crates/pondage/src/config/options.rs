@@ -22,11 +22,12 @@ pub enum Section {
     DatabaseUser,
     /// `[users.NAME]`
     User,
+    Redis,
     Telemetry,
 }
 
 impl Section {
-    pub const ALL: [Section; 9] = [
+    pub const ALL: [Section; 10] = [
         Section::Listen,
         Section::ListenTls,
         Section::Runtime,
@@ -35,6 +36,7 @@ impl Section {
         Section::Database,
         Section::DatabaseUser,
         Section::User,
+        Section::Redis,
         Section::Telemetry,
     ];
 
@@ -49,6 +51,7 @@ impl Section {
             Section::Database => "databases.NAME",
             Section::DatabaseUser => "databases.NAME.users.NAME",
             Section::User => "users.NAME",
+            Section::Redis => "redis",
             Section::Telemetry => "telemetry",
         }
     }
@@ -79,6 +82,10 @@ impl Section {
                 "Users that may log in, beside those of `auth.users_file` and `auth.query`, and \
                  what differs for them. Takes the keys of `[pool]` too."
             }
+            Section::Redis => {
+                "What Redis clients find behind `listen.redis`: their data are rows of the schema \
+                 `redis` in one of the databases."
+            }
             Section::Telemetry => "What Pondage tells about itself.",
         }
     }
@@ -98,6 +105,10 @@ pub enum Preset {
     /// A list of one.
     Addresses(SocketAddr),
     NoNames,
+    NoNumbers,
+    /// No address.
+    Off,
+    Size(u64),
     Auto,
 }
 
@@ -126,6 +137,9 @@ impl Row {
             Preset::Address(address) => Value::SocketAddress(Some(address)),
             Preset::Addresses(address) => Value::Addresses(vec![super::Address::Tcp(address)]),
             Preset::NoNames => Value::Names(Vec::new()),
+            Preset::NoNumbers => Value::Numbers(Vec::new()),
+            Preset::Off => Value::SocketAddresses(Vec::new()),
+            Preset::Size(bytes) => Value::Size(bytes),
             Preset::Auto => Value::Workers(None),
         })
     }
@@ -203,6 +217,24 @@ pub mod default {
     pub const SERVER_TLS_MODE: ServerTlsMode = ServerTlsMode::Prefer;
     pub const DISABLED: bool = false;
 
+    /// As Redis.
+    pub const REDIS_DATABASES: u32 = 16;
+    pub const REDIS_MEMORY: u64 = 256 << 20;
+    /// One is idle while another commits.
+    pub const REDIS_WRITERS: u32 = 2;
+    /// `maxclients` of Redis.
+    pub const REDIS_MAX_CLIENTS: u32 = 10_000;
+    /// What Redis lets a subscriber have waiting (`client-output-buffer-limit`).
+    pub const REDIS_OUTPUT_LIMIT: u64 = 32 << 20;
+    /// `proto-max-bulk-len` of Redis.
+    pub const REDIS_VALUE_LIMIT: u64 = wire::resp::request::BULK_BYTES_MAX as u64;
+    pub const REDIS_QUEUE_LIMIT: u64 = 64 << 20;
+    /// `slowlog-log-slower-than` and `slowlog-max-len` of Redis.
+    pub const REDIS_SLOWLOG_THRESHOLD: Duration = Duration::from_millis(10);
+    pub const REDIS_SLOWLOG_LENGTH: u32 = 128;
+    /// `busy-reply-threshold` of Redis.
+    pub const REDIS_LUA_TIME_LIMIT: Duration = Duration::from_secs(5);
+
     pub const LOG_LEVEL: &str = "info";
     pub const LOG_FORMAT: LogFormat = LogFormat::Auto;
     /// PostgreSQL's default; a line per connection costs more than a short query.
@@ -222,6 +254,12 @@ pub mod limit {
     pub const PREPARED_STATEMENTS: u32 = 1_000_000;
     pub const DEPTH: u32 = 1024;
     pub const BACKLOG: u32 = 65_535;
+    /// Logical databases: a row has their number as an `int2`.
+    pub const REDIS_DATABASES: u32 = 32_768;
+    pub const REDIS_WRITERS: u32 = 64;
+    pub const SLOWLOG: u32 = 100_000;
+    /// As much as the limits of memory can mean on any machine: a tebibyte.
+    pub const BYTES: u64 = 1 << 40;
 }
 
 const POOLS: &[Section] = &[Section::Pool, Section::Database, Section::DatabaseUser, Section::User];
@@ -254,6 +292,7 @@ const AUTH: &[Section] = &[Section::Auth];
 const DATABASE: &[Section] = &[Section::Database];
 const DATABASE_AND_USER: &[Section] = &[Section::Database, Section::User];
 const USER: &[Section] = &[Section::User];
+const REDIS: &[Section] = &[Section::Redis];
 const TELEMETRY: &[Section] = &[Section::Telemetry];
 
 #[rustfmt::skip] // One option, one paragraph.
@@ -266,6 +305,9 @@ pub static TABLE: &[Row] = &[
          `\"unix:/run/pondage/.s.PGSQL.6433\"`.")),
     fixed(row(LISTEN, "http", Kind::SocketAddress, Preset::Address(default::LISTEN_HTTP), &[],
         "Address of metrics and health checks, or `\"off\"`.")),
+    fixed(row(LISTEN, "redis", Kind::SocketAddresses, Preset::Off, &[],
+        "Addresses for Redis clients, such as `\"127.0.0.1:6379\"`, or `\"off\"`. With a \
+         certificate in `[listen.tls]` they may speak TLS from their first byte.")),
     fixed(row(LISTEN, "unix_socket_mode", Kind::Permissions,
         Preset::Octal(default::UNIX_SOCKET_MODE), &["unix_socket_mode"],
         "Permission bits of Unix sockets, octal in quotes.")),
@@ -447,6 +489,56 @@ pub static TABLE: &[Row] = &[
          verifier (`SCRAM-SHA-256$…`)."),
     row(USER, "password_file", Kind::Path, Preset::None, &[],
         "File that holds `password`; line ends after it don't count."),
+
+    fixed(row(REDIS, "database", Kind::Name, Preset::None, &[],
+        "The name of a database section: the data are there, in the schema `redis`. Without it, \
+         the only database that is configured by name.")),
+    fixed(row(REDIS, "user", Kind::Name, Preset::None, &[],
+        "As whom Pondage's own connections for this log in to the server; without it, as the \
+         database's `user`.")),
+    row(REDIS, "default_user", Kind::Name, Preset::None, &[],
+        "The user that AUTH with a password alone means, and Redis's name `default`. Where \
+         `auth.method` is `trust`, clients that do not log in are this user."),
+    row(REDIS, "users", Kind::Names, Preset::NoNames, &[],
+        "Users that may come in; without it, all that Pondage knows."),
+    fixed(row(REDIS, "databases", Kind::Count { least: 1, most: limit::REDIS_DATABASES },
+        Preset::Count(default::REDIS_DATABASES), &[],
+        "Logical databases, which SELECT chooses by number.")),
+    fixed(row(REDIS, "async_databases", Kind::Numbers, Preset::NoNumbers, &[],
+        "Logical databases whose writes are answered before they are flushed \
+         (`synchronous_commit = off`): a crash of the server may lose the last ones.")),
+    fixed(row(REDIS, "journal_databases", Kind::Numbers, Preset::NoNumbers, &[],
+        "Logical databases whose writes go to a journal first, and from there into the tables \
+         within a second: faster for keys that change often. In the others they go into the \
+         tables at once.")),
+    fixed(row(REDIS, "writers", Kind::Count { least: 1, most: limit::REDIS_WRITERS },
+        Preset::Count(default::REDIS_WRITERS), &[],
+        "Connections that write, each with its share of the keys.")),
+    row(REDIS, "memory", Kind::Size { least: 1 << 20, most: limit::BYTES },
+        Preset::Size(default::REDIS_MEMORY), &[],
+        "Memory for copies of rows. Beyond it the copies used least recently go; the rows stay."),
+    row(REDIS, "queue_limit", Kind::Size { least: 64 << 10, most: limit::BYTES },
+        Preset::Size(default::REDIS_QUEUE_LIMIT), &[],
+        "Writes that wait for their commit, in bytes; beyond it new ones wait to be begun."),
+    row(REDIS, "max_clients", Kind::Count { least: 1, most: limit::CLIENTS },
+        Preset::Count(default::REDIS_MAX_CLIENTS), &[],
+        "Redis clients; the next one is refused."),
+    row(REDIS, "output_limit", Kind::Size { least: 64 << 10, most: limit::BYTES },
+        Preset::Size(default::REDIS_OUTPUT_LIMIT), &[],
+        "A client that does not read is closed when this much waits for it."),
+    row(REDIS, "value_limit", Kind::Size { least: 1 << 10, most: default::REDIS_VALUE_LIMIT },
+        Preset::Size(default::REDIS_VALUE_LIMIT), &[],
+        "The longest argument of a command."),
+    row(REDIS, "slowlog_threshold", NEVER, Preset::Duration(default::REDIS_SLOWLOG_THRESHOLD), &[],
+        "Commands that take longer are listed by SLOWLOG."),
+    row(REDIS, "slowlog_length", Kind::Count { least: 0, most: limit::SLOWLOG },
+        Preset::Count(default::REDIS_SLOWLOG_LENGTH), &[],
+        "Commands that SLOWLOG keeps."),
+    row(REDIS, "lua_time_limit", Kind::Duration { zero: None },
+        Preset::Duration(default::REDIS_LUA_TIME_LIMIT), &[],
+        "A script may run this long."),
+    row(REDIS, "notify_keyspace_events", Kind::KeyspaceEvents, Preset::Text(""), &[],
+        "Changes of keys that are published, in Redis's letters; empty: none."),
 
     fixed(row(TELEMETRY, "log_level",
         Kind::Choice(&["off", "error", "warn", "info", "debug", "trace"]),

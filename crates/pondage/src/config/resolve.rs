@@ -6,6 +6,22 @@ use super::options::default;
 use super::{Config, PoolConfig, PoolOptions, Refusal, Upstream};
 use wire::pg::auth::Secret;
 
+/// The pool that the data of Redis clients are behind, with the user of the connections there.
+pub(super) fn redis(config: &Config) -> Option<Arc<PoolConfig>> {
+    let name = config.redis.database.as_deref()?;
+    let database = config.databases.get(name).or_else(|| config.databases.get("*"))?;
+    let user = config.redis.user.as_ref().or(database.upstream.user.as_ref())?;
+    let found = pool(config, name, user).ok()?;
+    if found.upstream.user == *user {
+        return Some(found);
+    }
+    // The database forces another user on its clients, whose password is none of this one's.
+    let mut own = PoolConfig::clone(&found);
+    own.upstream.user.clone_from(user);
+    own.upstream.password = config.secret(user).cloned();
+    Some(Arc::new(own))
+}
+
 pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolConfig>, Refusal> {
     let database = config
         .databases

@@ -188,7 +188,7 @@ prints what it comes to, or everything that is wrong with it. An option has its 
 first of these that gives one: flag, environment variable, file, default.
 
 Durations carry a unit: `\"250ms\"`, `\"5s\"`, `\"10m\"` (or `\"10min\"`), `\"1h\"`, `\"1d\"`. Where `0` is
-allowed it means what is said beside it. Relative file names start at the directory of the
+allowed it means what is said beside it. Sizes carry one, too: `\"64KiB\"`, `\"256MiB\"`. Relative file names start at the directory of the
 configuration file. An unknown key is an error.
 
 HUP and the console's RELOAD read everything again and put it into force at once, or refuse it whole.

@@ -39,7 +39,18 @@ pub enum Kind {
     Addresses,
     /// An address or `"off"`.
     SocketAddress,
+    /// Addresses, or `"off"`.
+    SocketAddresses,
     Names,
+    /// Of Redis's logical databases.
+    Numbers,
+    /// Bytes, with a unit.
+    Size {
+        least: u64,
+        most: u64,
+    },
+    /// Redis's `notify-keyspace-events`.
+    KeyspaceEvents,
     Secret,
     /// A connection URL; it may hold a password.
     Url,
@@ -59,7 +70,11 @@ pub enum Value {
     Addresses(Vec<Address>),
     /// None: `"off"`.
     SocketAddress(Option<SocketAddr>),
+    /// None at all: `"off"`.
+    SocketAddresses(Vec<SocketAddr>),
     Names(Vec<String>),
+    Numbers(Vec<u32>),
+    Size(u64),
     /// A password or a URL.
     Secret(String),
 }
@@ -123,6 +138,15 @@ impl Raw<'_> {
         }
     }
 
+    /// The elements of a list of numbers; one number stands for a list of one.
+    fn integers(&self) -> Option<Vec<i64>> {
+        match self {
+            Raw::Bare(_) => self.texts()?.into_iter().map(|text| text.parse().ok()).collect(),
+            Raw::List(list) => list.iter().map(Raw::integer).collect(),
+            number => Some(vec![number.integer()?]),
+        }
+    }
+
     /// The elements of a list; one text stands for a list of one.
     fn texts(&self) -> Option<Vec<&str>> {
         match self {
@@ -169,7 +193,18 @@ impl Kind {
             Kind::Permissions => "octal permission bits such as \"0770\"".to_owned(),
             Kind::Addresses => "a list of addresses".to_owned(),
             Kind::SocketAddress => "an address such as \"127.0.0.1:6433\", or \"off\"".to_owned(),
+            Kind::SocketAddresses => {
+                "a list of addresses such as \"127.0.0.1:6379\", or \"off\"".to_owned()
+            }
             Kind::Names => "a list of names".to_owned(),
+            Kind::Numbers => {
+                format!("a list of whole numbers from 0 to {}", limit::REDIS_DATABASES - 1)
+            }
+            Kind::Size { least, most } => {
+                let (least, most) = (size_text(least), size_text(most));
+                format!("a size such as \"256MiB\", from {least} to {most}")
+            }
+            Kind::KeyspaceEvents => format!("letters out of {KEYSPACE_EVENTS}"),
             Kind::Secret => "text".to_owned(),
             Kind::Url => "a URL such as postgres://user:password@host:5432/dbname".to_owned(),
         }
@@ -238,7 +273,18 @@ impl Kind {
                 .filter(|names| names.iter().all(|name| is_name(name)))
                 .map(|names| Value::Names(names.into_iter().map(str::to_owned).collect()))
                 .ok_or_else(unfit),
+            Kind::Numbers => read_numbers(raw).map(Value::Numbers).ok_or_else(unfit),
+            Kind::Size { least, most } => read_size(name, raw, least..=most, unfit),
+            Kind::KeyspaceEvents => raw
+                .text()
+                .filter(|text| text.chars().all(|c| KEYSPACE_EVENTS.contains(c)))
+                .map(|text| Value::Text(text.to_owned()))
+                .ok_or_else(unfit),
             Kind::Addresses => read_addresses(name, raw, unfit),
+            Kind::SocketAddresses => match raw.text() {
+                Some("off") => Ok(Value::SocketAddresses(Vec::new())),
+                _ => read_socket_addresses(name, raw, unfit),
+            },
             Kind::SocketAddress => match raw.text() {
                 Some("off") => Ok(Value::SocketAddress(None)),
                 Some(text) => {
@@ -253,10 +299,11 @@ impl Kind {
         let fits = match self {
             Kind::Flag => matches!(raw, Raw::Flag(_) | Raw::Bare(_)),
             Kind::Count { .. } => matches!(raw, Raw::Integer { .. } | Raw::Bare(_)),
-            Kind::Workers | Kind::Duration { .. } | Kind::Permissions => {
+            Kind::Workers | Kind::Duration { .. } | Kind::Size { .. } | Kind::Permissions => {
                 matches!(raw, Raw::Integer { .. } | Raw::Bare(_) | Raw::Text(_))
             }
-            Kind::Addresses | Kind::Names => raw.texts().is_some(),
+            Kind::Addresses | Kind::SocketAddresses | Kind::Names => raw.texts().is_some(),
+            Kind::Numbers => raw.integers().is_some(),
             _ => raw.text().is_some(),
         };
         let code = if fits { Code::BadValue } else { Code::WrongType };
@@ -333,6 +380,71 @@ pub(super) fn duration_text(duration: Duration) -> String {
         .find(|(unit, size)| *unit != "min" && milliseconds % u128::from(*size) == 0)
         .unwrap_or(&("ms", 1));
     format!("{}{unit}", milliseconds / u128::from(*size))
+}
+
+/// Every letter of `notify-keyspace-events`.
+///
+/// Source: Redis documentation, "Redis keyspace notifications".
+const KEYSPACE_EVENTS: &str = "KEg$lshzxetdmnA";
+
+fn read_numbers(raw: &Raw<'_>) -> Option<Vec<u32>> {
+    let numbers = raw.integers()?.into_iter().map(|number| u32::try_from(number).ok());
+    numbers.map(|number| number.filter(|number| *number < limit::REDIS_DATABASES)).collect()
+}
+
+const SIZE_UNITS: &[(&str, u64)] =
+    &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+
+fn read_size(
+    name: &str,
+    raw: &Raw<'_>,
+    range: std::ops::RangeInclusive<u64>,
+    unfit: impl Fn() -> Problem,
+) -> Result<Value, Problem> {
+    let text = match raw {
+        Raw::Integer { value, .. } => value.to_string(),
+        Raw::Bare(text) | Raw::Text(text) => text.trim().to_owned(),
+        _ => return Err(unfit()),
+    };
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let Ok(number) = number.parse::<u64>() else { return Err(unfit()) };
+    let unit = unit.trim_start();
+    let Some((_, size)) = SIZE_UNITS.iter().find(|(known, _)| *known == unit) else {
+        let message = match unit {
+            "" => format!("`{name}` is {number} without a unit"),
+            _ => format!("`{name}` is {}, whose unit is unknown", raw.shown()),
+        };
+        return Err(Problem::new(Code::MissingUnit, message)
+            .help("units of sizes are B, KiB, MiB, GiB and TiB"));
+    };
+    let bytes = number.checked_mul(*size).filter(|bytes| range.contains(bytes));
+    bytes.map(Value::Size).ok_or_else(unfit)
+}
+
+/// In the largest unit that divides it.
+pub(super) fn size_text(bytes: u64) -> String {
+    let fits = SIZE_UNITS.iter().rev().find(|(_, size)| bytes != 0 && bytes % size == 0);
+    let (unit, size) = fits.unwrap_or(&("B", 1));
+    format!("{}{unit}", bytes / size)
+}
+
+fn read_socket_addresses(
+    name: &str,
+    raw: &Raw<'_>,
+    unfit: impl Fn() -> Problem,
+) -> Result<Value, Problem> {
+    let texts = raw.texts().filter(|texts| !texts.is_empty()).ok_or_else(&unfit)?;
+    let mut addresses: Vec<SocketAddr> = Vec::with_capacity(texts.len());
+    for text in texts {
+        let address = tcp_address(name, text)?;
+        if addresses.contains(&address) {
+            let message = format!("`{name}` has {} twice", quoted(text));
+            return Err(Problem::new(Code::DuplicateAddress, message));
+        }
+        addresses.push(address);
+    }
+    Ok(Value::SocketAddresses(addresses))
 }
 
 fn read_permissions(raw: &Raw<'_>) -> Option<u32> {
@@ -484,7 +596,10 @@ impl Value {
             Value::Text(text) => text.clone(),
             Value::Path(path) => path.display().to_string(),
             Value::Permissions(bits) => format!("{bits:04o}"),
-            Value::Addresses(_) | Value::Names(_) => self.texts().join(", "),
+            Value::Addresses(_) | Value::Names(_) | Value::Numbers(_) => self.texts().join(", "),
+            Value::SocketAddresses(none) if none.is_empty() => "off".to_owned(),
+            Value::SocketAddresses(_) => self.texts().join(", "),
+            Value::Size(bytes) => size_text(*bytes),
             Value::SocketAddress(None) => "off".to_owned(),
             Value::SocketAddress(Some(address)) => address.to_string(),
             Value::Secret(_) => "***".to_owned(),
@@ -496,7 +611,9 @@ impl Value {
         match self {
             Value::Flag(_) | Value::Count(_) | Value::Workers(Some(_)) => self.shown(),
             Value::Duration(Duration::ZERO) => self.shown(),
-            Value::Addresses(_) | Value::Names(_) => {
+            Value::Numbers(_) => format!("[{}]", self.shown()),
+            Value::SocketAddresses(none) if none.is_empty() => toml_text(&self.shown()),
+            Value::Addresses(_) | Value::SocketAddresses(_) | Value::Names(_) => {
                 let texts: Vec<String> = self.texts().iter().map(|text| toml_text(text)).collect();
                 format!("[{}]", texts.join(", "))
             }
@@ -510,7 +627,11 @@ impl Value {
                 let implied = implied_port(addresses);
                 addresses.iter().map(|address| address_text(address, implied)).collect()
             }
+            Value::SocketAddresses(addresses) => {
+                addresses.iter().map(ToString::to_string).collect()
+            }
             Value::Names(names) => names.clone(),
+            Value::Numbers(numbers) => numbers.iter().map(ToString::to_string).collect(),
             _ => Vec::new(),
         }
     }

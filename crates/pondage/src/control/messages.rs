@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use wire::pg::auth::Secret;
 
 use crate::config::{Config, PoolConfig, Upstream};
-use crate::link::{Ends, Link};
+use crate::link::{Door, Ends, Link};
 use crate::route::Verdict;
 use crate::worker::snapshot::WorkerSnapshot;
 
@@ -41,6 +41,7 @@ pub enum ToControl {
     /// The client sent SSLRequest and was told `S` (or spoke TLS at once): do the handshake;
     /// answered by [`ToWorker::Client`], or the socket is dropped.
     AcceptTls {
+        door: Door,
         worker: u8,
         link: Link,
         ends: Ends,
@@ -59,6 +60,15 @@ pub enum ToControl {
         user: String,
         password: Vec<u8>,
         secret: Secret,
+    },
+    /// May a Redis client come in with this password? The user's secret is looked up in the
+    /// database of `config` if it is not given; answered by [`ToWorker::LoggedIn`].
+    LogIn {
+        client: Ref,
+        config: Arc<PoolConfig>,
+        user: String,
+        password: Vec<u8>,
+        secret: Option<Secret>,
     },
     /// SCRAM needs a verifier, which takes a PBKDF2 of the plain password; answered by
     /// [`ToWorker::Derived`].
@@ -107,6 +117,9 @@ pub enum OpenKind {
     Pooled,
     /// For one client that asked for replication, with its own start-up parameters.
     Replication { parameters: Vec<(String, String)> },
+    /// For the engine of the Redis door; answered by [`ToWorker::RedisOpened`], the ticket being
+    /// the connection's number.
+    Redis,
 }
 
 /// Who speaks on a console connection.
@@ -149,8 +162,9 @@ pub struct OpenError {
 /// From the control plane (or another worker) to a worker.
 #[derive(Debug)]
 pub enum ToWorker {
-    /// A client whose TLS handshake is done; its StartupMessage comes next.
+    /// A client whose TLS handshake is done; what it has to say comes next.
     Client {
+        door: Door,
         link: Link,
         ends: Ends,
         tls: String,
@@ -158,6 +172,10 @@ pub enum ToWorker {
     },
     ServerOpened {
         ticket: u64,
+        result: Result<Box<Opened>, OpenError>,
+    },
+    RedisOpened {
+        link: u64,
         result: Result<Box<Opened>, OpenError>,
     },
     /// `Ok(None)`: the query knows no such user. The answer is already checked for VALID UNTIL.
@@ -168,6 +186,11 @@ pub enum ToWorker {
     PasswordChecked {
         client: Ref,
         right: bool,
+    },
+    /// To a Redis client's password. An error: its user could not be looked up.
+    LoggedIn {
+        client: Ref,
+        right: Result<bool, String>,
     },
     Derived {
         client: Ref,
@@ -208,6 +231,8 @@ pub enum ToWorker {
         tls: Option<Arc<rustls::ServerConfig>>,
     },
     Shutdown(Shutdown),
+    /// Between workers: the engine of the Redis door has something for this one.
+    RedisEvents,
     /// Between workers: `worker` has clients waiting in this pool and no server for them.
     Wanted {
         pool: PoolName,

@@ -34,15 +34,16 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use backend::moment::Moment;
 use rustls::ServerConfig;
 use tokio::sync::{mpsc, watch, Semaphore};
+use wire::pg::auth::Secret;
 
-use crate::config::Config;
+use crate::config::{Config, PoolConfig};
 use crate::console::Console;
-use crate::link::{Ends, Link};
+use crate::link::{Door, Ends, Link};
 use crate::worker::WorkerHandle;
 use authquery::AuthQueries;
 use dial::Dialer;
 use judge::Judges;
-use messages::{PoolName, Ref, Shutdown, ToControl, ToWorker};
+use messages::{OpenKind, PoolName, Ref, Shutdown, ToControl, ToWorker};
 
 /// Handshakes of clients under way at one time; the connection of one more is dropped.
 pub const HANDSHAKES_MAX: usize = 4096;
@@ -122,19 +123,28 @@ impl Control {
         match message {
             ToControl::Open { worker, ticket, config, proven, kind } => {
                 let result = self.dialer.open(&config, proven, &kind).await.map(Box::new);
-                self.tell(worker, ToWorker::ServerOpened { ticket, result });
+                self.tell(
+                    worker,
+                    match kind {
+                        OpenKind::Redis => ToWorker::RedisOpened { link: ticket, result },
+                        _ => ToWorker::ServerOpened { ticket, result },
+                    },
+                );
             }
-            ToControl::AcceptTls { worker, link, ends, began } => {
-                self.accept_tls(worker, link, ends, began).await;
+            ToControl::AcceptTls { door, worker, link, ends, began } => {
+                self.accept_tls(door, worker, link, ends, began).await;
             }
             ToControl::AuthQuery { client, config, user } => {
                 let answer = self.auth_queries.look_up(&self.config.load(), &config, user).await;
                 self.tell(client.worker, ToWorker::AuthAnswer { client, answer });
             }
             ToControl::CheckPassword { client, user, password, secret } => {
-                let check = move || secret.check_plain(&user, &password);
-                let right = self.dialer.keys.slowly(check).await.unwrap_or(false);
+                let right = self.dialer.keys.check(secret, user, password).await.unwrap_or(false);
                 self.tell(client.worker, ToWorker::PasswordChecked { client, right });
+            }
+            ToControl::LogIn { client, config, user, password, secret } => {
+                let right = self.log_in(&config, user, password, secret).await;
+                self.tell(client.worker, ToWorker::LoggedIn { client, right });
             }
             ToControl::Derive { client, password } => self.derive(client, password).await,
             ToControl::Cancel { server, upstream, ends, pid, key } => {
@@ -170,7 +180,22 @@ impl Control {
         }
     }
 
-    async fn accept_tls(&self, worker: u8, link: Link, ends: Ends, began: Moment) {
+    async fn log_in(
+        &self,
+        config: &PoolConfig,
+        user: String,
+        password: Vec<u8>,
+        secret: Option<Secret>,
+    ) -> Result<bool, String> {
+        let secret = match secret {
+            Some(secret) => Some(secret),
+            None => self.auth_queries.look_up(&self.config.load(), config, user.clone()).await?,
+        };
+        let Some(secret) = secret else { return Ok(false) };
+        self.dialer.keys.check(secret, user, password).await.map_err(|error| error.to_string())
+    }
+
+    async fn accept_tls(&self, door: Door, worker: u8, link: Link, ends: Ends, began: Moment) {
         let Some(config) = self.listen_tls.load_full() else { return };
         let Ok(_permit) = self.handshakes.try_acquire() else {
             tracing::warn!(event = "tls_refused", "more than {HANDSHAKES_MAX} TLS handshakes");
@@ -180,8 +205,8 @@ impl Control {
             Duration::ZERO => Duration::MAX,
             limit => limit.saturating_sub(self.now().since(began)),
         };
-        match tls::accept(config, link, limit).await {
-            Ok((link, tls)) => self.tell(worker, ToWorker::Client { link, ends, tls, began }),
+        match tls::accept(config, door, link, limit).await {
+            Ok((link, tls)) => self.tell(worker, ToWorker::Client { door, link, ends, tls, began }),
             Err(error) => {
                 let from = match ends {
                     Ends::Tcp { remote, .. } => remote.to_string(),

@@ -259,6 +259,10 @@ fn start_parameters<'a>(config: &'a PoolConfig, kind: &'a OpenKind) -> Vec<(&'a 
             let name = upstream.application_name.as_deref();
             parameters.extend(name.map(|name| ("application_name", name)));
         }
+        OpenKind::Redis => {
+            let name = upstream.application_name.as_deref().unwrap_or("pondage redis");
+            parameters.push(("application_name", name));
+        }
         OpenKind::Replication { parameters: own } => {
             let own = own.iter().map(|(name, value)| (name.as_str(), value.as_str()));
             // Protocol options are between us and the client.

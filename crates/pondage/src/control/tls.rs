@@ -12,7 +12,7 @@ use super::client_tls::{provider, ALPN};
 use super::pem::{self, FileError};
 use super::transport::{Transport, Wire};
 use crate::config::{ListenTls, ListenTlsMode};
-use crate::link::Link;
+use crate::link::{Door, Link};
 
 /// The configuration of the listeners; none when TLS is off.
 ///
@@ -74,10 +74,11 @@ pub fn listener(tls: &ListenTls) -> Result<Option<Arc<ServerConfig>>, FileError>
 /// `TimedOut` after `limit`; what rustls or the socket says.
 pub async fn accept(
     config: Arc<ServerConfig>,
+    door: Door,
     link: Link,
     limit: Duration,
 ) -> io::Result<(Link, String)> {
-    let direct = !link.early.is_empty();
+    let direct = door == Door::Postgres && !link.early.is_empty();
     let mut early = io::Cursor::new(link.early);
     let mut refused = None;
     let handshake =

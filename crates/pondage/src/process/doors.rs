@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::config::{Address, Listen};
+use crate::link::Door;
 use crate::worker::Listener;
 
 /// A socket or file that can't be had.
@@ -44,12 +45,14 @@ impl Drop for Removed {
     }
 }
 
-/// The bound doors for PostgreSQL clients.
-#[derive(Debug)]
+/// The bound doors for clients.
+#[derive(Debug, Default)]
 pub struct Doors {
-    pub listeners: Vec<Listener>,
-    /// As they turned out: port 0 has become a port.
+    pub listeners: Vec<(Door, Listener)>,
+    /// Those for PostgreSQL clients as they turned out: port 0 has become a port.
     pub addresses: Vec<String>,
+    /// And those for Redis clients.
+    pub redis: Vec<String>,
     /// The files of Unix sockets.
     pub files: Vec<Removed>,
 }
@@ -60,14 +63,14 @@ impl Doors {
     /// # Errors
     /// The first that can't be had; those before it are let go.
     pub fn bind(listen: &Listen) -> Result<Doors, DoorError> {
-        let mut doors = Doors { listeners: Vec::new(), addresses: Vec::new(), files: Vec::new() };
+        let mut doors = Doors::default();
         for address in &listen.postgres {
             match address {
                 Address::Tcp(address) => {
                     let listener = bind_tcp(*address, listen.backlog)?;
                     let local = listener.local_addr().unwrap_or(*address);
                     doors.addresses.push(local.to_string());
-                    doors.listeners.push(Listener::Tcp(listener));
+                    doors.listeners.push((Door::Postgres, Listener::Tcp(listener)));
                 }
                 Address::Unix { directory, port } => {
                     let path = crate::control::dial::socket_path(directory, *port);
@@ -75,9 +78,17 @@ impl Doors {
                         .map_err(|error| unix_error(&path, &error))?;
                     doors.addresses.push(format!("unix:{}", path.display()));
                     doors.files.push(Removed(path));
-                    doors.listeners.push(Listener::Unix { listener, port: *port });
+                    doors
+                        .listeners
+                        .push((Door::Postgres, Listener::Unix { listener, port: *port }));
                 }
             }
+        }
+        for address in &listen.redis {
+            let listener = bind_tcp(*address, listen.backlog)?;
+            let local = listener.local_addr().unwrap_or(*address);
+            doors.redis.push(local.to_string());
+            doors.listeners.push((Door::Redis, Listener::Tcp(listener)));
         }
         Ok(doors)
     }

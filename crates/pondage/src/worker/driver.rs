@@ -18,11 +18,14 @@ use mio::{Events, Interest, Poll, Token};
 
 use backend::moment::Moment;
 
+use super::connections::Connections;
 use super::plane::{Effect, Plane};
-use super::transport::{Got, Transport};
+use super::redis::{self, RedisPlane};
+use super::sides::{Clients, RedisClients, RedisLinks, Servers};
+use super::transport::Transport;
 use super::{ControlSender, Listener, MovedServer, WorkerHandle};
-use crate::control::messages::{ToControl, ToWorker};
-use crate::link::{Ends, Link};
+use crate::control::messages::{OpenError, Opened, ToControl, ToWorker};
+use crate::link::{Door, Ends, Link};
 
 /// Read at once from one connection, in bytes; so much of one session goes into a turn.
 const READ_BYTES: usize = 64 << 10;
@@ -36,16 +39,14 @@ const ACCEPT_MAX: usize = 256;
 /// How often timeouts are looked at.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A client that does not read its last message may stay so long.
-const LINGER: Duration = Duration::from_secs(5);
-
-/// Tokens: 0 is the waker (see `mailbox`), then come the doors, then the connections by slot.
+/// Tokens: 0 is the waker (see `mailbox`), then come the doors, then the connections by kind.
 const LISTENERS: usize = 1;
-const CLIENTS: usize = 1 << 32;
-const SERVERS: usize = 2 << 32;
-const SLOT: usize = 0xffff_ffff;
+const CLIENTS: usize = 1;
+const SERVERS: usize = 2;
+const REDIS_CLIENTS: usize = 3;
+const REDIS_LINKS: usize = 4;
 
-enum Door {
+enum Listening {
     Tcp { listener: TcpListener, local: std::net::SocketAddr },
     Unix { listener: UnixListener, port: u16 },
 }
@@ -57,19 +58,16 @@ pub struct Driver {
     control: ControlSender,
     peers: Vec<WorkerHandle>,
     plane: Plane,
+    /// With a Redis door.
+    redis: Option<RedisPlane>,
     began: Instant,
-    doors: Vec<Door>,
+    doors: Vec<(Door, Listening)>,
     /// Doors at which more clients may stand.
     knocking: Vec<usize>,
-    clients: Vec<Option<Transport>>,
-    servers: Vec<Option<Transport>>,
-    ready_clients: Vec<u32>,
-    ready_servers: Vec<u32>,
-    /// Readable, but the plane does not want to read them now.
-    held_clients: Vec<u32>,
-    held_servers: Vec<u32>,
-    /// To be closed when their last bytes are written.
-    lingering: Vec<(u32, Moment)>,
+    clients: Connections,
+    servers: Connections,
+    redis_clients: Connections,
+    redis_links: Connections,
     buffer: Box<[u8]>,
     no_descriptors_until: Moment,
 }
@@ -81,16 +79,17 @@ pub struct Parts {
     pub control: ControlSender,
     pub peers: Vec<WorkerHandle>,
     pub plane: Plane,
+    pub redis: Option<RedisPlane>,
     pub began: Instant,
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<(Door, Listener)>,
 }
 
 impl Driver {
     pub fn new(parts: Parts) -> io::Result<Driver> {
         let mut doors = Vec::new();
-        for listener in parts.listeners {
+        for (door, listener) in parts.listeners {
             let token = Token(LISTENERS + doors.len());
-            doors.push(match listener {
+            let listening = match listener {
                 Listener::Tcp(listener) => {
                     // Accepted sockets inherit both.
                     let socket = socket2::SockRef::from(&listener);
@@ -99,14 +98,15 @@ impl Driver {
                     let local = listener.local_addr()?;
                     let mut listener = TcpListener::from_std(listener);
                     parts.poll.registry().register(&mut listener, token, Interest::READABLE)?;
-                    Door::Tcp { listener, local }
+                    Listening::Tcp { listener, local }
                 }
                 Listener::Unix { listener, port } => {
                     let mut listener = UnixListener::from_std(listener);
                     parts.poll.registry().register(&mut listener, token, Interest::READABLE)?;
-                    Door::Unix { listener, port }
+                    Listening::Unix { listener, port }
                 }
-            });
+            };
+            doors.push((door, listening));
         }
         Ok(Driver {
             poll: parts.poll,
@@ -115,16 +115,14 @@ impl Driver {
             control: parts.control,
             peers: parts.peers,
             plane: parts.plane,
+            redis: parts.redis,
             began: parts.began,
             doors,
             knocking: Vec::new(),
-            clients: Vec::new(),
-            servers: Vec::new(),
-            ready_clients: Vec::new(),
-            ready_servers: Vec::new(),
-            held_clients: Vec::new(),
-            held_servers: Vec::new(),
-            lingering: Vec::new(),
+            clients: Connections::new(CLIENTS),
+            servers: Connections::new(SERVERS),
+            redis_clients: Connections::new(REDIS_CLIENTS),
+            redis_links: Connections::new(REDIS_LINKS),
             buffer: vec![0; READ_BYTES].into(),
             no_descriptors_until: Moment(0),
         })
@@ -135,8 +133,11 @@ impl Driver {
         let mut events = Events::with_capacity(EVENTS_MAX);
         loop {
             let busy = self.plane.has_more()
-                || !self.ready_clients.is_empty()
-                || !self.ready_servers.is_empty()
+                || self.redis.as_ref().is_some_and(RedisPlane::has_more)
+                || self.clients.are_ready()
+                || self.servers.are_ready()
+                || self.redis_clients.are_ready()
+                || self.redis_links.are_ready()
                 || !self.knocking.is_empty();
             let timeout = if busy { Duration::ZERO } else { self.patience() };
             match self.poll.poll(&mut events, Some(timeout)) {
@@ -145,24 +146,37 @@ impl Driver {
             }
             let now = Moment(self.began.elapsed().as_micros() as u64);
             self.plane.begin_turn(now);
+            if let Some(redis) = &mut self.redis {
+                redis.begin_turn(now);
+            }
             for event in &events {
                 self.note(event);
             }
             self.take_messages();
             self.accept(now);
-            self.read_servers();
-            self.read_clients();
+            self.servers.read(&mut Servers(&mut self.plane), &mut self.buffer);
+            self.clients.read(&mut Clients(&mut self.plane), &mut self.buffer);
             self.plane.end_turn();
+            self.redis_turn();
             self.write();
             self.carry_out(now);
-            self.linger(now);
-            self.unhold();
+            self.carry_out_redis(now);
+            self.clients.linger(&mut Clients(&mut self.plane), now);
+            self.clients.unhold(&Clients(&mut self.plane));
+            self.servers.unhold(&Servers(&mut self.plane));
+            if let Some(redis) = &mut self.redis {
+                self.redis_clients.linger(&mut RedisClients(redis), now);
+                self.redis_clients.unhold(&RedisClients(redis));
+                self.redis_links.unhold(&RedisLinks(redis));
+            }
             if self.plane.shutdown.is_some() {
                 self.doors.clear();
-                if self.plane.is_drained() {
+                let redis_drained = self.redis.as_mut().is_none_or(RedisPlane::is_drained);
+                if self.plane.is_drained() && redis_drained {
                     self.write();
                     self.carry_out(now);
-                    if self.lingering.is_empty() {
+                    self.carry_out_redis(now);
+                    if self.clients.are_quiet() && self.redis_clients.are_quiet() {
                         self.close_servers();
                         return Ok(());
                     }
@@ -173,7 +187,8 @@ impl Driver {
 
     /// How long nothing has to be done unless something happens.
     fn patience(&self) -> Duration {
-        match self.plane.next_due() {
+        let redis = self.redis.as_ref().and_then(RedisPlane::next_due);
+        match self.plane.next_due().into_iter().chain(redis).min() {
             Some(due) => {
                 let now = Moment(self.began.elapsed().as_micros() as u64);
                 due.since(now).min(TICK)
@@ -185,24 +200,21 @@ impl Driver {
     /// Remembers what epoll has told.
     fn note(&mut self, event: &Event) {
         let token = event.token();
-        let slot = (token.0 & SLOT) as u32;
-        match token.0 {
-            0 => {}
-            token if token < CLIENTS => self.knocking.push(token - LISTENERS),
-            token if token < SERVERS => {
-                let Some(Some(transport)) = self.clients.get_mut(slot as usize) else { return };
-                if event.is_writable() {
-                    self.plane.written_clients.push(slot);
+        match Connections::kind(token) {
+            CLIENTS => self.clients.note(event, &mut Clients(&mut self.plane)),
+            SERVERS => self.servers.note(event, &mut Servers(&mut self.plane)),
+            REDIS_LINKS => {
+                if let Some(redis) = &mut self.redis {
+                    self.redis_links.note(event, &mut RedisLinks(redis));
                 }
-                readable(event, transport, slot, &mut self.ready_clients);
             }
-            _ => {
-                let Some(Some(transport)) = self.servers.get_mut(slot as usize) else { return };
-                if event.is_writable() {
-                    self.plane.written_servers.push(slot);
+            REDIS_CLIENTS => {
+                if let Some(redis) = &mut self.redis {
+                    self.redis_clients.note(event, &mut RedisClients(redis));
                 }
-                readable(event, transport, slot, &mut self.ready_servers);
             }
+            _ if token.0 >= LISTENERS => self.knocking.push(token.0 - LISTENERS),
+            _ => {}
         }
     }
 
@@ -212,9 +224,10 @@ impl Driver {
         }
         while let Ok(message) = self.inbox.try_recv() {
             match message {
-                ToWorker::Client { link, ends, tls, began } => {
-                    self.client_arrived(link, ends, tls, began);
-                }
+                ToWorker::Client { door, link, ends, tls, began } => match door {
+                    Door::Postgres => self.client_arrived(link, ends, tls, began),
+                    Door::Redis => self.redis_client_arrived(link, ends, tls, began),
+                },
                 ToWorker::ServerOpened { ticket, result: Ok(opened) } => {
                     if let Some(slot) = self.plane.server_opened(ticket, &opened) {
                         let early = opened.link.early.clone();
@@ -226,6 +239,19 @@ impl Driver {
                     if let Some(slot) = self.plane.server_arrived(moved.parts) {
                         self.server_arrived(slot, moved.transport);
                     }
+                }
+                ToWorker::Reload { config, tls } => {
+                    let (also, tls_also) = (config.clone(), tls.clone());
+                    self.tell_redis(ToWorker::Reload { config: also, tls: tls_also });
+                    self.plane.control(ToWorker::Reload { config, tls });
+                }
+                ToWorker::Shutdown(shutdown) => {
+                    self.tell_redis(ToWorker::Shutdown(shutdown));
+                    self.plane.control(ToWorker::Shutdown(shutdown));
+                }
+                ToWorker::RedisOpened { link, result } => self.redis_opened(link, result),
+                message @ (ToWorker::RedisEvents | ToWorker::LoggedIn { .. }) => {
+                    self.tell_redis(message);
                 }
                 message => self.plane.control(message),
             }
@@ -241,28 +267,69 @@ impl Driver {
         }
     }
 
-    fn keep_client(&mut self, slot: u32, mut transport: Transport) {
-        let token = Token(CLIENTS | slot as usize);
-        let registered = transport.register(self.poll.registry(), token);
-        if transport.readable {
-            transport.queued = true;
-            self.ready_clients.push(slot);
+    fn tell_redis(&mut self, message: ToWorker) {
+        if let Some(redis) = &mut self.redis {
+            redis.told(message);
         }
-        place(&mut self.clients, slot, transport);
-        if registered.is_err() {
+    }
+
+    fn redis_client_arrived(&mut self, link: Link, ends: Ends, tls: String, began: Moment) {
+        let Some(redis) = &mut self.redis else { return };
+        let early = link.early.clone();
+        let slot = redis.client_connected(ends, Some(tls.into()), began);
+        self.keep_redis_client(slot, Transport::new(link));
+        if let Some(redis) = self.redis.as_mut().filter(|_| !early.is_empty()) {
+            redis.client_bytes(slot, &early);
+        }
+    }
+
+    fn redis_opened(&mut self, link: u64, result: Result<Box<Opened>, OpenError>) {
+        let Some(redis) = &mut self.redis else { return };
+        let number = link as usize;
+        let opened = match result {
+            Ok(opened) => opened.link,
+            Err(error) => return redis.link_failed(number, &error),
+        };
+        if !redis.link_opened(number) {
+            return;
+        }
+        let early = opened.early.clone();
+        let mut transport = Transport::new(opened);
+        // What came between the log-in and now has made its edge before epoll listened.
+        transport.readable = true;
+        let kept = self.redis_links.keep(number as u32, transport, self.poll.registry());
+        if let Err(error) = kept {
+            redis.link_closed(number, &error.to_string());
+        } else if !early.is_empty() {
+            redis.link_bytes(number, &early);
+        }
+    }
+
+    fn keep_redis_client(&mut self, slot: u32, transport: Transport) {
+        let kept = self.redis_clients.keep(slot, transport, self.poll.registry());
+        if let (Err(_), Some(redis)) = (kept, &mut self.redis) {
+            redis.client_broken(slot);
+        }
+    }
+
+    /// Reads Redis clients, lets their engine have its turn.
+    fn redis_turn(&mut self) {
+        let Some(redis) = &mut self.redis else { return };
+        self.redis_links.read(&mut RedisLinks(redis), &mut self.buffer);
+        self.redis_clients.read(&mut RedisClients(redis), &mut self.buffer);
+        redis.end_turn();
+    }
+
+    fn keep_client(&mut self, slot: u32, transport: Transport) {
+        if self.clients.keep(slot, transport, self.poll.registry()).is_err() {
             self.plane.client_closed(slot);
         }
     }
 
     fn server_arrived(&mut self, slot: u32, mut transport: Transport) {
-        let token = Token(SERVERS | slot as usize);
-        transport.queued = true;
-        let registered = transport.register(self.poll.registry(), token);
         // What came between the log-in and now has made its edge before epoll listened.
         transport.readable = true;
-        self.ready_servers.push(slot);
-        place(&mut self.servers, slot, transport);
-        if let Err(error) = registered {
+        if let Err(error) = self.servers.keep(slot, transport, self.poll.registry()) {
             self.plane.server_closed(slot, &error.to_string());
         }
     }
@@ -281,24 +348,27 @@ impl Driver {
         for _ in 0..ACCEPT_MAX {
             let accepted = match self.doors.get(door) {
                 None => return false,
-                Some(Door::Tcp { listener, local }) => listener.accept().map(|(stream, remote)| {
-                    let local = if local.ip().is_unspecified() {
-                        stream.local_addr().unwrap_or(*local)
-                    } else {
-                        *local
-                    };
-                    (Transport::tcp(stream), Ends::Tcp { remote, local })
-                }),
-                Some(Door::Unix { listener, port }) => listener.accept().map(|(stream, _)| {
-                    (Transport::unix(stream), Ends::Unix { peer_pid: None, port: *port })
-                }),
+                Some((_, Listening::Tcp { listener, local })) => {
+                    listener.accept().map(|(stream, remote)| {
+                        let local = if local.ip().is_unspecified() {
+                            stream.local_addr().unwrap_or(*local)
+                        } else {
+                            *local
+                        };
+                        (Transport::tcp(stream), Ends::Tcp { remote, local })
+                    })
+                }
+                Some((_, Listening::Unix { listener, port })) => {
+                    listener.accept().map(|(stream, _)| {
+                        (Transport::unix(stream), Ends::Unix { peer_pid: None, port: *port })
+                    })
+                }
             };
             match accepted {
                 Ok((mut transport, ends)) => {
                     // A client speaks first, and has mostly done so by now: trying saves a turn.
                     transport.readable = true;
-                    let slot = self.plane.client_connected(ends, None, now);
-                    self.keep_client(slot, transport);
+                    self.accepted(door, transport, ends, now);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
                 Err(error) if is_transient(&error) => {}
@@ -313,93 +383,26 @@ impl Driver {
         true
     }
 
-    fn read_servers(&mut self) {
-        for slot in std::mem::take(&mut self.ready_servers) {
-            let Some(Some(transport)) = self.servers.get_mut(slot as usize) else { continue };
-            transport.queued = false;
-            if !self.plane.server_may_read(slot) {
-                self.held_servers.push(slot);
-                continue;
-            }
-            match transport.read(&mut self.buffer) {
-                Ok(Got::Bytes { count, more }) => {
-                    self.plane.server_bytes(slot, &self.buffer[..count]);
-                    read_again(&mut self.servers, slot, more, &mut self.ready_servers);
-                }
-                Ok(Got::Nothing) => transport.readable = false,
-                Ok(Got::End) => self.plane.server_closed(slot, "the server closed the connection"),
-                Err(error) => self.plane.server_closed(slot, &error.to_string()),
-            }
-        }
-    }
-
-    fn read_clients(&mut self) {
-        for slot in std::mem::take(&mut self.ready_clients) {
-            let Some(Some(transport)) = self.clients.get_mut(slot as usize) else { continue };
-            transport.queued = false;
-            if !self.plane.client_may_read(slot) {
-                if transport.ended {
-                    // It has gone while it was made to wait.
-                    self.plane.client_closed(slot);
-                } else {
-                    self.held_clients.push(slot);
-                }
-                continue;
-            }
-            match transport.read(&mut self.buffer) {
-                Ok(Got::Bytes { count, more }) => {
-                    self.plane.client_bytes(slot, &self.buffer[..count]);
-                    read_again(&mut self.clients, slot, more, &mut self.ready_clients);
-                }
-                Ok(Got::Nothing) => transport.readable = false,
-                Ok(Got::End) | Err(_) => self.plane.client_closed(slot),
-            }
-        }
-    }
-
-    /// Those that could not be read and now can.
-    fn unhold(&mut self) {
-        let plane = &self.plane;
-        retain_held(&mut self.held_clients, &mut self.clients, &mut self.ready_clients, |slot| {
-            plane.client_may_read(slot)
-        });
-        retain_held(&mut self.held_servers, &mut self.servers, &mut self.ready_servers, |slot| {
-            plane.server_may_read(slot)
-        });
-    }
-
     fn write(&mut self) {
         let registry = self.poll.registry();
-        for slot in std::mem::take(&mut self.plane.written_servers) {
-            let Some(Some(transport)) = self.servers.get_mut(slot as usize) else { continue };
-            let Some(conn) = self.plane.servers.get_mut(slot) else { continue };
-            let token = Token(SERVERS | slot as usize);
-            match transport.write(&conn.server.out, registry, token) {
-                Ok(done) if done == conn.server.out.len() && !transport.is_unfinished() => {
-                    self.plane.server_flushed(slot);
-                }
-                // TLS may have taken all and not yet sent it: it must not be given again.
-                Ok(done) => drop(conn.server.out.drain(..done)),
-                // What the server said before it closed is read first; then its end is seen.
-                Err(_) => {
-                    conn.server.out.clear();
-                    transport.readable = true;
-                    if !std::mem::replace(&mut transport.queued, true) {
-                        self.ready_servers.push(slot);
-                    }
-                }
-            }
+        self.servers.write(&mut Servers(&mut self.plane), registry);
+        self.clients.write(&mut Clients(&mut self.plane), registry);
+        if let Some(redis) = &mut self.redis {
+            self.redis_links.write(&mut RedisLinks(redis), registry);
+            self.redis_clients.write(&mut RedisClients(redis), registry);
         }
-        for slot in std::mem::take(&mut self.plane.written_clients) {
-            let Some(Some(transport)) = self.clients.get_mut(slot as usize) else { continue };
-            let Some(client) = self.plane.clients.get_mut(slot) else { continue };
-            let token = Token(CLIENTS | slot as usize);
-            match transport.write(&client.out, registry, token) {
-                Ok(done) if done == client.out.len() && !transport.is_unfinished() => {
-                    self.plane.client_flushed(slot);
-                }
-                Ok(done) => drop(client.out.drain(..done)),
-                Err(_) => self.plane.client_closed(slot),
+    }
+
+    fn accepted(&mut self, door: usize, transport: Transport, ends: Ends, now: Moment) {
+        match (self.doors.get(door), &mut self.redis) {
+            (Some((Door::Redis, _)), Some(redis)) => {
+                let slot = redis.client_connected(ends, None, now);
+                self.keep_redis_client(slot, transport);
+            }
+            (Some((Door::Redis, _)), None) => {}
+            _ => {
+                let slot = self.plane.client_connected(ends, None, now);
+                self.keep_client(slot, transport);
             }
         }
     }
@@ -409,46 +412,63 @@ impl Driver {
             match effect {
                 Effect::CloseClient(slot) => self.close_client(slot, now),
                 Effect::CloseServer(slot) => {
-                    if let Some(mut transport) =
-                        self.servers.get_mut(slot as usize).and_then(Option::take)
-                    {
+                    if let Some(mut transport) = self.servers.take(slot) {
                         transport.farewell();
                     }
                 }
                 Effect::StartTls { slot, early } => self.start_tls(slot, early, now),
                 Effect::Control(message) => drop(self.control.send(message)),
-                Effect::Peer(worker, message) => {
-                    if let Some(peer) = self.peers.get(usize::from(worker)) {
-                        peer.send(message);
-                    }
-                }
+                Effect::Peer(worker, message) => self.tell_peer(worker, message),
                 Effect::GiveServer { slot, worker, parts } => {
-                    let Some(transport) =
-                        self.servers.get_mut(slot as usize).and_then(Option::take)
-                    else {
-                        continue;
-                    };
-                    self.give_server(transport, worker, *parts);
+                    if let Some(transport) = self.servers.take(slot) {
+                        self.give_server(transport, worker, *parts);
+                    }
                 }
             }
         }
     }
 
-    /// Tells PostgreSQL that the connection ends, which costs it no line in its log.
-    fn close_server(&self, mut transport: Transport, slot: u32) {
-        let mut terminate = Vec::new();
-        wire::pg::frontend::put_terminate(&mut terminate);
-        let token = Token(SERVERS | slot as usize);
-        // It may be gone already, and it is closed all the same.
-        let _ = transport.write(&terminate, self.poll.registry(), token);
-        transport.farewell();
+    fn tell_peer(&self, worker: u8, message: ToWorker) {
+        if let Some(peer) = self.peers.get(usize::from(worker)) {
+            peer.send(message);
+        }
     }
 
-    fn close_servers(&mut self) {
-        for (slot, transport) in std::mem::take(&mut self.servers).into_iter().enumerate() {
-            if let Some(transport) = transport {
-                self.close_server(transport, slot as u32);
+    fn carry_out_redis(&mut self, now: Moment) {
+        let Some(redis) = &mut self.redis else { return };
+        for effect in std::mem::take(&mut redis.effects) {
+            let Some(redis) = &mut self.redis else { return };
+            match effect {
+                redis::Effect::Close(slot) => {
+                    self.redis_clients.close(slot, &mut RedisClients(redis), now);
+                }
+                redis::Effect::StartTls { slot, early } => {
+                    let Some(transport) = self.redis_clients.take(slot) else { continue };
+                    let Some(client) = redis.clients.get(slot) else { continue };
+                    let (ends, began) = (client.ends, client.since());
+                    redis.client_forgotten(slot);
+                    self.hand_to_tls(Door::Redis, transport, early, ends, began);
+                }
+                redis::Effect::CloseLink(link) => {
+                    if let Some(mut transport) = self.redis_links.take(link as u32) {
+                        transport.farewell();
+                    }
+                }
+                redis::Effect::Control(message) => drop(self.control.send(message)),
+                redis::Effect::Peer(worker, message) => self.tell_peer(worker, message),
             }
+        }
+    }
+
+    /// Tells PostgreSQL that the connection ends, which costs it no line in its log.
+    fn close_servers(&mut self) {
+        let mut terminate = Vec::new();
+        wire::pg::frontend::put_terminate(&mut terminate);
+        let links = self.redis_links.take_all();
+        for (token, mut transport) in self.servers.take_all().into_iter().chain(links) {
+            // It may be gone already, and it is closed all the same.
+            let _ = transport.write(&terminate, self.poll.registry(), token);
+            transport.farewell();
         }
     }
 
@@ -461,47 +481,13 @@ impl Driver {
     }
 
     fn close_client(&mut self, slot: u32, now: Moment) {
-        if self.is_unwritten(slot) {
-            if !self.lingering.iter().any(|(lingering, _)| *lingering == slot) {
-                self.lingering.push((slot, now.after(LINGER)));
-            }
-            return;
-        }
-        if let Some(mut transport) = self.clients.get_mut(slot as usize).and_then(Option::take) {
-            transport.farewell();
-        }
-        self.plane.client_forgotten(slot);
-    }
-
-    /// The client has not been sent everything: in its buffer, or encrypted and kept by TLS.
-    fn is_unwritten(&self, slot: u32) -> bool {
-        let transport = self.clients.get(slot as usize).and_then(Option::as_ref);
-        transport.is_some_and(|transport| {
-            let out = self.plane.clients.get(slot).is_some_and(|client| !client.out.is_empty());
-            out || transport.is_unfinished()
-        })
-    }
-
-    fn linger(&mut self, now: Moment) {
-        if self.lingering.is_empty() {
-            return;
-        }
-        for (slot, until) in std::mem::take(&mut self.lingering) {
-            if now >= until {
-                drop(self.clients.get_mut(slot as usize).and_then(Option::take));
-            }
-            if self.is_unwritten(slot) {
-                self.lingering.push((slot, until));
-            } else {
-                self.close_client(slot, now);
-            }
-        }
+        self.clients.close(slot, &mut Clients(&mut self.plane), now);
     }
 
     /// The `S` is written; the handshake is the control plane's.
     fn start_tls(&mut self, slot: u32, early: Vec<u8>, now: Moment) {
         let unwritten = self.plane.clients.get(slot).is_none_or(|client| !client.out.is_empty());
-        let transport = self.clients.get_mut(slot as usize).and_then(Option::take);
+        let transport = self.clients.take(slot);
         let (Some(transport), false) = (transport, unwritten) else {
             self.plane.client_closed(slot);
             return;
@@ -512,57 +498,23 @@ impl Driver {
         };
         self.plane.client_closed(slot);
         self.close_client(slot, now);
+        self.hand_to_tls(Door::Postgres, transport, early, ends, began);
+    }
+
+    fn hand_to_tls(
+        &self,
+        door: Door,
+        transport: Transport,
+        early: Vec<u8>,
+        ends: Ends,
+        began: Moment,
+    ) {
         if let Ok(mut link) = transport.into_link(self.poll.registry()) {
             link.early = early;
             let worker = self.plane.worker;
-            let _ = self.control.send(ToControl::AcceptTls { worker, link, ends, began });
+            let _ = self.control.send(ToControl::AcceptTls { door, worker, link, ends, began });
         }
     }
-}
-
-fn readable(event: &Event, transport: &mut Transport, slot: u32, ready: &mut Vec<u32>) {
-    transport.ended |= event.is_read_closed() || event.is_error();
-    if event.is_readable() || transport.ended {
-        transport.readable = true;
-        if !std::mem::replace(&mut transport.queued, true) {
-            ready.push(slot);
-        }
-    }
-}
-
-/// After a read: the rest, or the end that epoll has told of, is read in the next turn.
-fn read_again(transports: &mut [Option<Transport>], slot: u32, more: bool, ready: &mut Vec<u32>) {
-    let Some(Some(transport)) = transports.get_mut(slot as usize) else { return };
-    transport.readable = more || transport.ended;
-    if transport.readable && !std::mem::replace(&mut transport.queued, true) {
-        ready.push(slot);
-    }
-}
-
-fn retain_held(
-    held: &mut Vec<u32>,
-    transports: &mut [Option<Transport>],
-    ready: &mut Vec<u32>,
-    may_read: impl Fn(u32) -> bool,
-) {
-    held.retain(|slot| {
-        let Some(Some(transport)) = transports.get_mut(*slot as usize) else { return false };
-        if transport.ended || may_read(*slot) {
-            if !std::mem::replace(&mut transport.queued, true) {
-                ready.push(*slot);
-            }
-            return false;
-        }
-        true
-    });
-}
-
-fn place(transports: &mut Vec<Option<Transport>>, slot: u32, transport: Transport) {
-    let at = slot as usize;
-    if transports.len() <= at {
-        transports.resize_with(at + 1, || None);
-    }
-    transports[at] = Some(transport);
 }
 
 /// The client was gone before it was accepted: accept(2), "Error handling".

@@ -2,9 +2,12 @@
 //!
 //! [`plane`] holds the logic, without sockets and clock; [`driver`] moves the bytes, in turns.
 
+mod connections;
 pub mod driver;
 pub mod plane;
+pub mod redis;
 pub mod shapes;
+mod sides;
 pub mod slots;
 pub mod snapshot;
 pub mod transport;
@@ -21,7 +24,9 @@ use std::time::Instant;
 use mio::{Poll, Token, Waker};
 
 use crate::control::messages::{ToControl, ToWorker};
+use crate::link::Door;
 use plane::{Plane, Setting};
+use redis::RedisPlane;
 
 /// From workers to the control plane. A worker must never wait for it, so the channel has no
 /// ceiling of its own; it is bounded by what may ask: one question for each client that logs in,
@@ -29,7 +34,7 @@ use plane::{Plane, Setting};
 /// sends.
 pub type ControlSender = tokio::sync::mpsc::UnboundedSender<ToControl>;
 
-/// A bound, non-blocking socket of the PostgreSQL door. Each worker has a copy.
+/// A bound, non-blocking socket of a door. Each worker has a copy.
 #[derive(Debug)]
 pub enum Listener {
     Tcp(TcpListener),
@@ -88,7 +93,9 @@ pub fn mailbox() -> io::Result<(WorkerHandle, Inbox)> {
 /// What a worker starts with.
 pub struct Start {
     pub setting: Setting,
-    pub listeners: Vec<Listener>,
+    pub listeners: Vec<(Door, Listener)>,
+    /// What the Redis door needs, if there is one.
+    pub redis: Option<redis::Setting>,
     pub control: ControlSender,
     /// All workers by number, this one included.
     pub peers: Vec<WorkerHandle>,
@@ -107,6 +114,7 @@ pub fn spawn(inbox: Inbox, start: Start) -> io::Result<JoinHandle<io::Result<()>
             control: start.control,
             peers: start.peers,
             plane: Plane::new(start.setting),
+            redis: start.redis.map(RedisPlane::new),
             began: start.began,
             listeners: start.listeners,
         };

@@ -58,7 +58,7 @@ fn refuse(_call: &mut Call<'_>) -> Outcome {
 
 /// Who it is, as ACL WHOAMI says.
 fn me(call: &Call<'_>) -> String {
-    match &*call.session.peer.user {
+    match &*call.session.user {
         "" => "default".to_owned(),
         user => user.to_owned(),
     }
@@ -66,7 +66,7 @@ fn me(call: &Call<'_>) -> String {
 
 /// Users that are connected: PostgreSQL knows the others.
 fn users(call: &Call<'_>) -> Vec<String> {
-    let others = call.server.sessions.iter().map(|session| session.peer.user.to_string());
+    let others = call.server.sessions.iter().map(|session| session.user.to_string());
     let mut users: Vec<String> = others.filter(|user| !user.is_empty()).collect();
     users.push(me(call));
     users.sort_unstable();

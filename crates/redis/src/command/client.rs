@@ -245,16 +245,15 @@ fn line(session: &Session, now: i64) -> String {
         Some(multi) => (multi.commands.len() as i64, multi.bytes),
         None => (-1, 0),
     };
-    let peer = &session.peer;
     format!(
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
          ssub={} multi={commands} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem={bytes} rbs=0 rbp=0 \
          obl=0 oll=0 omem=0 tot-mem={} events=r cmd={} user={} redir={} resp={} lib-name={} \
          lib-ver={}",
         session.number,
-        peer.address,
-        peer.local_address,
-        peer.fd,
+        session.address,
+        session.local_address,
+        session.fd,
         text(&session.name),
         seconds(session.since),
         seconds(session.last_seen),
@@ -265,7 +264,7 @@ fn line(session: &Session, now: i64) -> String {
         session.subscriptions.shards.len(),
         size_of::<Session>() + bytes,
         if session.last_command.is_empty() { "NULL" } else { session.last_command },
-        if peer.user.is_empty() { "default" } else { &peer.user },
+        if session.user.is_empty() { "default" } else { &session.user },
         tracking.map_or(-1, |tracking| tracking.redirect as i64),
         session.protocol,
         text(&session.library.0),
@@ -284,7 +283,7 @@ fn flags(session: &Session) -> String {
         ('B', tracking.is_some_and(|tracking| tracking.broadcast)),
         ('d', session.tripped),
         ('c', session.quitting),
-        ('U', session.peer.address.starts_with('/')),
+        ('U', session.address.starts_with('/')),
         ('e', session.no_evict),
         ('T', session.no_touch),
     ];
@@ -342,9 +341,9 @@ impl<'a> Victims<'a> {
     fn has(&self, session: &Session) -> bool {
         let is = |wanted: Option<&[u8]>, text: &str| wanted.is_none_or(|w| w == text.as_bytes());
         !session.killed
-            && is(self.address, &session.peer.address)
-            && is(self.local_address, &session.peer.local_address)
-            && is(self.user, &session.peer.user)
+            && is(self.address, &session.address)
+            && is(self.local_address, &session.local_address)
+            && is(self.user, &session.user)
             && self.id.is_none_or(|id| session.number as i64 == id)
             && self.kind.is_none_or(|kind| Type::of(session) == kind)
     }

@@ -70,11 +70,12 @@ fn wanted(call: &Call<'_>) -> Vec<&'static str> {
 
 /// Asks how many keys there are, unless that was asked lately or can't be.
 fn count_keys(call: &mut Call<'_>) -> Outcome {
-    let asked = call.session.asked.iter().any(|(query, _)| *query == Query::Databases);
+    // A transaction has to ask the same questions each time it runs.
+    let asked = call.nested || !call.session.answers.is_empty();
     if !asked && (call.server.away.is_some() || call.server.now < call.server.databases.1) {
         return Ok(());
     }
-    if !asked {
+    if call.session.answers.is_empty() {
         call.session.asked_at = call.server.now;
     }
     match call.ask(Query::Databases) {
@@ -161,7 +162,7 @@ fn fields(text: &mut String, title: &str, fields: &[Field<'_>]) {
 fn server(text: &mut String, call: &Call<'_>) {
     let now = call.server.microseconds();
     let up = call.server.now.saturating_sub(call.server.started).max(0) / 1000;
-    let address = &call.session.peer.local_address;
+    let address = &call.session.local_address;
     let port = address.rsplit_once(':').map_or("0", |(_, port)| port);
     fields(
         text,

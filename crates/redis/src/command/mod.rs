@@ -13,25 +13,33 @@ use crate::failure::Outcome;
 pub use container::{container, Container, Sub};
 
 mod acl;
+mod bitfield;
+mod bits;
 mod client;
 mod config;
 pub mod connection;
 mod container;
+mod cursor;
 mod debug;
 mod docs;
+mod dump;
+mod expiry;
 pub mod glob;
 mod hashes;
 pub mod info;
 mod introspection;
 mod keys;
+mod lcs;
 mod lists;
 mod memory;
 pub mod number;
 mod pubsub;
+mod scan;
 mod scripts;
 mod server;
 mod sets;
 mod slowlog;
+mod sort;
 mod standing;
 mod streams;
 mod strings;
@@ -71,6 +79,8 @@ impl Flags {
     pub const CONTAINER: Flags = Flags(1 << 28);
     /// No effect on what SLOWLOG shows: it would tell secrets, or itself.
     pub const UNLOGGED: Flags = Flags(1 << 29);
+    /// As [`Flags::BLIND`] when it has no more words than it needs.
+    pub const BLIND_BARE: Flags = Flags(1 << 16);
 
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
@@ -141,6 +151,12 @@ impl Command {
     ) -> Command {
         Command { name, arity, flags, keys: Keys::None, group, run }
     }
+
+    /// Whether this call overwrites its keys without looking at them.
+    pub fn is_blind(&self, args: Args<'_>) -> bool {
+        let bare = args.len() == self.arity.unsigned_abs() as usize;
+        self.flags.has(Flags::BLIND) || (bare && self.flags.has(Flags::BLIND_BARE))
+    }
 }
 
 /// All commands of all groups.
@@ -161,10 +177,14 @@ const GROUPS: &[&[Command]] = &[
     acl::COMMANDS,
     debug::COMMANDS,
     strings::COMMANDS,
+    bits::COMMANDS,
     keys::COMMANDS,
+    expiry::COMMANDS,
+    scan::COMMANDS,
     hashes::COMMANDS,
     lists::COMMANDS,
     sets::COMMANDS,
+    sort::COMMANDS,
     zsets::COMMANDS,
     transactions::COMMANDS,
     pubsub::COMMANDS,

@@ -245,7 +245,7 @@ impl Engine {
         reply: &mut dyn Reply,
         mark: usize,
     ) -> Ran {
-        session.asked.clear();
+        session.answers.clear();
         if let Failure::Said(text) = failure {
             self.server.stats.error(&text);
             reply.error(&text);
@@ -318,6 +318,7 @@ impl Engine {
         self.keys.counts_lookups = command.flags.has(Flags::READONLY);
         loop {
             self.keys.begin(session.db, self.now, latest, undoable);
+            session.questions = 0;
             let outcome = match self.find_keys(command, session, args) {
                 Ok(()) => {
                     let mut call = Call {
@@ -362,6 +363,7 @@ impl Engine {
                     return Ran::Blocked;
                 }
             }
+            session.answers.clear();
             if let (Some(tracking), None) = (&mut session.tracking, &session.multi) {
                 tracking.caching &= command.name == "client";
             }
@@ -380,7 +382,6 @@ impl Engine {
         reply: &mut dyn Reply,
         mark: usize,
     ) -> Ran {
-        session.asked.clear();
         self.finish_reply(session, reply, mark);
         let close = std::mem::take(&mut session.quitting);
         Ran::Done { barrier: done.barrier, before: done.barrier.map(|_| before), close }
@@ -414,7 +415,7 @@ impl Engine {
                         db = to_db(args).unwrap_or(db);
                     }
                     self.keys.select(db);
-                    all = all.and(self.keys.all_known(command, args));
+                    all = all.and(self.keys.every_known(command, args));
                 }
             }
             self.keys.select(session.db);
@@ -450,7 +451,7 @@ impl Engine {
     pub fn prefetch(&mut self, conn: ConnId, args: Args<'_>) {
         let Some(db) = self.server.sessions.get(conn).map(|session| session.db) else { return };
         let Ok(command) = call::find(args) else { return };
-        if command.flags.has(Flags::BLIND) {
+        if command.is_blind(args) {
             return;
         }
         for place in command.keys.places(args) {

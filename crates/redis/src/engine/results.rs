@@ -25,6 +25,9 @@ impl Engine {
                     self.keys.loaded(db, &key, row);
                     self.arrived(db, &key, loading.conns);
                 }
+                Told::Postponed { db, keys } => {
+                    self.wanted.extend(keys.into_iter().map(|key| (db, key)));
+                }
                 Told::NotLoaded { db, keys, why } => {
                     for key in keys {
                         let loading = self.loading.remove(&(db, key));
@@ -35,10 +38,7 @@ impl Engine {
                 }
                 Told::Answered { conn, answer } => {
                     if let Some(session) = self.server.sessions.get_mut(conn) {
-                        let asked = session.asked.iter_mut().find(|(_, answer)| answer.is_none());
-                        if let Some((_, place)) = asked {
-                            *place = Some(answer);
-                        }
+                        session.answers.push(answer);
                     }
                     self.one_less(conn);
                 }
@@ -68,9 +68,8 @@ impl Engine {
                     for loading in self.loading.values_mut() {
                         loading.stale = true;
                     }
-                    if self.server.away.is_none() {
-                        self.server.away = Some((why, self.now));
-                    }
+                    let since = self.server.away.take().map_or(self.now, |(_, since)| since);
+                    self.server.away = Some((why, since));
                 }
             }
         }

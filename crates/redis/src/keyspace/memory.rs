@@ -76,6 +76,17 @@ impl Keyspace {
         gone
     }
 
+    /// The versions that watched keys must have: 0 for one that must not exist.
+    pub fn write_checks(&self, sealed: &Sealed, mut check: impl FnMut(u16, &[u8], i64)) {
+        for at in &sealed.open.checks {
+            let entry = &self.entries[*at as usize];
+            // What the batch itself writes is checked there, and its version is not known here.
+            if entry.version != super::UNKNOWN && !sealed.open.dirty.contains(at) {
+                check(entry.db, &entry.key, entry.version);
+            }
+        }
+    }
+
     /// The batch is in the tables.
     pub fn committed_batch(&mut self, sealed: &Sealed) {
         self.flow.commit(sealed);
@@ -136,7 +147,7 @@ impl Keyspace {
         self.find(entry.db, &entry.key) == Some(at)
     }
 
-    fn drop_entry(&mut self, at: u32) {
+    pub(super) fn drop_entry(&mut self, at: u32) {
         let entry = &self.entries[at as usize];
         let (hash, db) = (self.hash_of(&entry.key), usize::from(entry.db));
         let found = self.dbs[db].table.find_entry(hash, |other| *other == at);

@@ -45,8 +45,28 @@ pub(super) struct Touched {
 
 #[derive(Debug)]
 pub(super) enum Step {
-    Replaced { at: u32, before: Option<Value>, expires: i64 },
-    Edited { at: u32, expires: i64 },
+    Replaced {
+        at: u32,
+        before: Option<Value>,
+        expires: i64,
+    },
+    Edited {
+        at: u32,
+        expires: i64,
+    },
+    /// An entry has come to be without its row having been looked at.
+    Inserted {
+        at: u32,
+    },
+    /// FLUSHDB has emptied the database of this entry.
+    Unversioned {
+        at: u32,
+        version: i64,
+    },
+    Flushed {
+        db: u16,
+        before: Option<Barrier>,
+    },
 }
 
 /// What a unit has done.
@@ -227,6 +247,15 @@ impl Keyspace {
                     entry.expires = expires;
                     if let Some(collection) = entry.value.as_mut().and_then(Value::collection_mut) {
                         collection.undo();
+                    }
+                }
+                Step::Inserted { at } => self.drop_entry(at),
+                Step::Unversioned { at, version } => self.entries[at as usize].version = version,
+                Step::Flushed { db, before } => {
+                    self.dbs[usize::from(db)].flushed = before;
+                    let flushes = &mut self.flow.open(0).flushes;
+                    if let Some(last) = flushes.iter().rposition(|other| *other == db) {
+                        flushes.remove(last);
                     }
                 }
             }

@@ -4,6 +4,9 @@
 mod rig;
 
 mod connection;
+mod hashes;
 mod pubsub;
 mod server;
+mod sort;
+mod transcript;
 mod units;

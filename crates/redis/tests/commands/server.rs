@@ -58,7 +58,7 @@ fn commands_about_the_server_reply_as_in_redis() {
         ("COMMAND GETKEYS get", "!ERR Invalid number of arguments specified for command"),
         ("COMMAND GETKEYSANDFLAGS get k", r#"[["k" ~[RO ACCESS]]]"#),
         ("COMMAND INFO foo", "[(nil)]"),
-        ("COMMAND LIST FILTERBY PATTERN sub*", r#"["subscribe"]"#),
+        ("COMMAND LIST FILTERBY PATTERN subsc*", r#"["subscribe"]"#),
         ("COMMAND LIST FILTERBY MODULE x", "[]"),
         ("COMMAND LIST FILTERBY x", "!ERR syntax error"),
         (

@@ -212,6 +212,19 @@ pub fn backend_key(body: &[u8]) -> Result<(u32, &[u8]), WireError> {
     Ok((pid, super::startup::cancel_key(reader.rest())?))
 }
 
+/// Who notifies, the channel and the payload of a NotificationResponse.
+///
+/// # Errors
+/// The field that is wrong.
+pub fn notification(body: &[u8]) -> Result<(u32, &[u8], &[u8]), WireError> {
+    let mut reader = Reader::new(body);
+    let pid = reader.u32("process id")?;
+    let channel = reader.cstr("channel")?;
+    let payload = reader.cstr("payload")?;
+    reader.end("NotificationResponse")?;
+    Ok((pid, channel, payload))
+}
+
 /// The tag of a CommandComplete, such as `SELECT 1`.
 ///
 /// # Errors
@@ -433,6 +446,15 @@ pub fn put_data_row(out: &mut Vec<u8>, values: &[Option<&[u8]>]) {
         for v in values {
             value(out, *v);
         }
+    });
+}
+
+/// Appends a NotificationResponse.
+pub fn put_notification(out: &mut Vec<u8>, pid: u32, channel: &str, payload: &str) {
+    message(out, tag::NOTIFICATION, |out| {
+        out.extend_from_slice(&pid.to_be_bytes());
+        cstr(out, channel.as_bytes());
+        cstr(out, payload.as_bytes());
     });
 }
 

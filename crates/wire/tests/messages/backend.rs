@@ -237,3 +237,16 @@ fn messages_without_a_body_have_five_bytes() {
     assert_eq!(built(put_empty_query), b"I\0\0\0\x04");
     assert_eq!(built(put_portal_suspended), b"s\0\0\0\x04");
 }
+
+#[test]
+fn notifications_tell_who_where_and_what() {
+    let message = built(|out| put_notification(out, 7, "redis", "k 0 61"));
+    let body = body_of(&message, tag::NOTIFICATION);
+    assert_eq!(body, b"\0\0\0\x07redis\0k 0 61\0");
+    assert_eq!(notification(body), Ok((7, &b"redis"[..], &b"k 0 61"[..])));
+    assert_eq!(notification(&body[..3]), Err(WireError::Truncated("process id")));
+    assert_eq!(notification(b"\0\0\0\x07r"), Err(WireError::NotTerminated("channel")));
+    assert_eq!(notification(b"\0\0\0\x07r\0p"), Err(WireError::NotTerminated("payload")));
+    let trailing = WireError::Trailing("NotificationResponse");
+    assert_eq!(notification(b"\0\0\0\x07r\0p\0x"), Err(trailing));
+}

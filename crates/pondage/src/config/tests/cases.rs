@@ -51,7 +51,7 @@ error[P0103]: unknown key `max_clients`
   |
 3 | max_clients = …
   | ^^^^^^^^^^^
-  = help: `max_clients` may stand in `[runtime]`
+  = help: `max_clients` may stand in `[runtime]`, `[redis]`
 "#,
     ),
     (

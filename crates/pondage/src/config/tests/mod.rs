@@ -1,6 +1,7 @@
 mod cases;
 mod errors;
 mod options;
+mod redis;
 mod sources;
 
 use std::path::{Path, PathBuf};
@@ -62,12 +63,13 @@ fn meaning(config: &Config) -> String {
 
 fn meaning_beside_pool(config: &Config) -> String {
     format!(
-        "{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}",
+        "{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}",
         config.listen,
         config.runtime,
         config.auth,
         config.databases,
         config.users,
+        config.redis,
         config.telemetry
     )
 }

@@ -40,7 +40,11 @@ fn other(row: &Row, file: &str) -> String {
         Kind::Permissions => "\"0700\"".to_owned(),
         Kind::Addresses => "[\"127.0.0.1:7000\"]".to_owned(),
         Kind::SocketAddress => "\"127.0.0.1:7001\"".to_owned(),
+        Kind::SocketAddresses => "[\"127.0.0.1:7002\"]".to_owned(),
         Kind::Names => "[\"somebody\"]".to_owned(),
+        Kind::Numbers => "[3, 5]".to_owned(),
+        Kind::Size { .. } => "\"99MiB\"".to_owned(),
+        Kind::KeyspaceEvents => "\"KEA\"".to_owned(),
         Kind::Secret => "\"sesame\"".to_owned(),
         Kind::Url => "\"postgres://a:b@db.example/x\"".to_owned(),
     }
@@ -79,6 +83,10 @@ fn every_option_changes_the_configuration() {
             let rest = match section {
                 Section::DatabaseUser => "[users.NAME]\n",
                 Section::User => "[databases.NAME.users.NAME]\n",
+                // The Redis door needs to know as whom to log in.
+                Section::Listen => {
+                    "[databases.NAME.users.NAME]\n[users.NAME]\n[databases.NAME]\nuser = \"u\"\n"
+                }
                 _ => "[databases.NAME.users.NAME]\n[users.NAME]\n",
             };
             let value = other(row, file);

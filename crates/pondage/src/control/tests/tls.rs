@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::certificates::{self_signed, Certificates};
 use crate::config::{ListenTls, ListenTlsMode, ServerTls, ServerTlsMode};
 use crate::control::{client_tls, tls};
-use crate::link::{Link, Socket};
+use crate::link::{Door, Link, Socket};
 
 struct Files {
     directory: std::path::PathBuf,
@@ -103,7 +103,8 @@ async fn a_handshake_hands_over_everything_the_client_sent_after_it() {
     let files = Files::make("handover");
     let config = tls::listener(&files.listen(ListenTlsMode::Prefer)).expect("files").expect("on");
     let (stream, thread) = connect(client(&files, false, true));
-    let (link, name) = tls::accept(config, link(stream, Vec::new()), LIMIT).await.expect("accept");
+    let (link, name) =
+        tls::accept(config, Door::Postgres, link(stream, Vec::new()), LIMIT).await.expect("accept");
     assert!(name.starts_with("TLSv1.3/TLS_"), "{name}");
     assert_eq!(first_bytes(link), b"hello");
     assert!(thread.join().expect("client"));
@@ -119,7 +120,8 @@ async fn direct_tls_works_with_bytes_already_read_and_needs_alpn() {
         let mut early = vec![0; 7];
         std::io::Read::read_exact(&mut stream, &mut early).expect("first bytes");
         stream.set_nonblocking(true).expect("non-blocking");
-        let accepted = tls::accept(config.clone(), link(stream, early), LIMIT).await;
+        let accepted =
+            tls::accept(config.clone(), Door::Postgres, link(stream, early), LIMIT).await;
         assert_eq!(accepted.is_ok(), alpn);
         drop(accepted);
         thread.join().expect("client");
@@ -133,7 +135,8 @@ async fn verify_client_asks_for_a_certificate_of_the_authority() {
         tls::listener(&files.listen(ListenTlsMode::VerifyClient)).expect("files").expect("on");
     for certified in [true, false] {
         let (stream, thread) = connect(client(&files, certified, true));
-        let accepted = tls::accept(config.clone(), link(stream, Vec::new()), LIMIT).await;
+        let accepted =
+            tls::accept(config.clone(), Door::Postgres, link(stream, Vec::new()), LIMIT).await;
         assert_eq!(accepted.is_ok(), certified);
         drop(accepted);
         thread.join().expect("client");
@@ -149,7 +152,9 @@ async fn a_client_that_never_speaks_is_given_up() {
     let (stream, _) = listener.accept().expect("accept");
     stream.set_nonblocking(true).expect("non-blocking");
     let limit = Duration::from_millis(20);
-    let error = tls::accept(config, link(stream, Vec::new()), limit).await.expect_err("late");
+    let error = tls::accept(config, Door::Postgres, link(stream, Vec::new()), limit)
+        .await
+        .expect_err("late");
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
 }
 
@@ -181,7 +186,7 @@ async fn a_certificate_that_signs_itself_is_trusted_where_the_file_lists_it_and_
         let name = name.try_into().expect("name");
         let session = rustls::ClientConnection::new(client, name).expect("connection");
         let (stream, thread) = connect(session);
-        let accepted = tls::accept(config, link(stream, Vec::new()), LIMIT).await;
+        let accepted = tls::accept(config, Door::Postgres, link(stream, Vec::new()), LIMIT).await;
         drop(accepted);
         assert_eq!(thread.join().expect("client"), trusted, "{mode:?} {cert:?} {ca:?}");
     }

@@ -66,7 +66,12 @@ impl Plane {
             ToWorker::CancelKey { slot, secret, .. } => self.cancel_client(slot, secret),
             ToWorker::Judged { pool, shape, verdict } => self.judged(&pool, shape, verdict),
             ToWorker::Redefined { database } => self.redefined(&database),
-            ToWorker::Client { .. } | ToWorker::ServerOpened { .. } | ToWorker::Server(_) => {}
+            ToWorker::Client { .. }
+            | ToWorker::ServerOpened { .. }
+            | ToWorker::Server(_)
+            | ToWorker::LoggedIn { .. }
+            | ToWorker::RedisOpened { .. }
+            | ToWorker::RedisEvents => {}
         }
     }
 

@@ -1,0 +1,345 @@
+//! The commands that are the door's own: AUTH, HELLO, and what comes of RESET.
+//!
+//! Users are those that the PostgreSQL door knows, with the same secrets. A password in the clear
+//! against a SCRAM verifier takes milliseconds, and so does asking a database: the control plane
+//! does it, and the client's commands wait.
+//!
+//! Source of the words: `src/acl.c` and `src/networking.c` of Redis 7.2.
+
+use ::redis::args::Args;
+use ::redis::call;
+use ::redis::command::Flags;
+use ::redis::reply::Reply;
+use wire::pg::auth::Secret;
+use wire::resp::Protocol;
+
+use super::client::{Client, Hold};
+use super::running::{Flow, Turn};
+use super::Effect;
+use crate::config::{AuthMethod, Config};
+use crate::control::messages::ToControl;
+
+/// The name that stands for the configured default user.
+pub(super) const DEFAULT: &str = "default";
+
+const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
+const HELLO_NOT_AUTHENTICATED: &str =
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+     <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+     protocol version at the same time";
+const NO_DEFAULT_USER: &str =
+    "ERR AUTH <password> called without any password configured for the default user. Are you \
+     sure your configuration is correct?";
+
+/// Longer ones are nobody's: PostgreSQL's names have 63 bytes, and a password is no novel.
+const PASSWORD_BYTES_MAX: usize = 4096;
+
+/// A log-in whose password is being checked.
+#[derive(Debug)]
+pub(super) struct Pending {
+    user: String,
+    wish: Wish,
+    /// Bytes of the command.
+    command: usize,
+}
+
+/// What a log-in is part of.
+#[derive(Debug)]
+enum Wish {
+    Auth,
+    Hello { protocol: Option<Protocol>, name: Option<Box<[u8]>> },
+}
+
+/// What can be said of a password at once.
+enum Judged {
+    Right,
+    Wrong,
+    /// There is nobody whom AUTH with a password alone could mean.
+    Nobody,
+    /// The control plane has to look.
+    Ask(Option<Secret>),
+}
+
+impl Client {
+    /// The commands that are not the engine's, and those that it may not run yet.
+    pub(super) fn own_command(
+        &mut self,
+        turn: &mut Turn<'_>,
+        args: Args<'_>,
+        taken: usize,
+    ) -> Option<Flow> {
+        match args.at(0).len() {
+            4 if args.is(0, "auth") => return Some(self.auth(turn, args, taken)),
+            5 if args.is(0, "hello") => return Some(self.hello(turn, args, taken)),
+            // A browser that was talked into speaking to us.
+            4 if args.is(0, "post") => return Some(self.browser()),
+            5 if args.is(0, "host:") => return Some(self.browser()),
+            5 if args.is(0, "reset") && args.len() == 1 => self.log_out(turn),
+            _ => {}
+        }
+        if self.open {
+            return None;
+        }
+        // Commands that are none are told so first.
+        let allowed = call::find(args).map_or(true, |known| known.flags.has(Flags::NO_AUTH));
+        if allowed {
+            return None;
+        }
+        self.say(taken, |to| to.error(NOT_AUTHENTICATED));
+        Some(Flow::Next)
+    }
+
+    fn browser(&mut self) -> Flow {
+        tracing::warn!(event = "redis_http", "HTTP at the Redis door: the connection is closed");
+        Flow::Last
+    }
+
+    /// What the engine does for RESET is not all.
+    fn log_out(&mut self, turn: &mut Turn<'_>) {
+        self.open = turn.config.auth.method == AuthMethod::Trust;
+        self.protocol = Protocol::Resp2;
+        self.be(turn, first_user(turn.config));
+    }
+
+    fn be(&mut self, turn: &mut Turn<'_>, user: &str) {
+        if let Some(session) = turn.engine.session(self.conn) {
+            session.user = user.into();
+        }
+    }
+
+    fn auth(&mut self, turn: &mut Turn<'_>, args: Args<'_>, taken: usize) -> Flow {
+        let in_multi =
+            turn.engine.session(self.conn).is_some_and(|session| session.multi.is_some());
+        let error = match args.len() {
+            1 => Some("ERR wrong number of arguments for 'auth' command"),
+            2 | 3 if in_multi => Some("ERR Command not allowed inside a transaction"),
+            2 | 3 => None,
+            _ => Some("ERR syntax error"),
+        };
+        if let Some(error) = error {
+            self.say(taken, |to| to.error(error));
+            return Flow::Next;
+        }
+        let (user, password) = match args.len() {
+            2 => one_word(turn.config, args.at(1)),
+            _ => (Some(args.at(1)), args.at(2)),
+        };
+        self.log_in(turn, user, password, Wish::Auth, taken)
+    }
+
+    fn hello(&mut self, turn: &mut Turn<'_>, args: Args<'_>, taken: usize) -> Flow {
+        let in_multi =
+            turn.engine.session(self.conn).is_some_and(|session| session.multi.is_some());
+        let asked = match in_multi {
+            true => Err("ERR Command not allowed inside a transaction".to_owned()),
+            false => read_hello(args),
+        };
+        let Hello { protocol, credentials, name } = match asked {
+            Ok(asked) => asked,
+            Err(error) => {
+                self.say(taken, |to| to.error(&error));
+                return Flow::Next;
+            }
+        };
+        let wish = Wish::Hello { protocol, name: name.map(Into::into) };
+        match credentials {
+            Some((user, password)) => self.log_in(turn, Some(user), password, wish, taken),
+            None if !self.open => {
+                self.say(taken, |to| to.error(HELLO_NOT_AUTHENTICATED));
+                Flow::Next
+            }
+            None => {
+                self.greet(turn, wish, taken, false);
+                Flow::Next
+            }
+        }
+    }
+
+    fn log_in(
+        &mut self,
+        turn: &mut Turn<'_>,
+        user: Option<&[u8]>,
+        password: &[u8],
+        wish: Wish,
+        taken: usize,
+    ) -> Flow {
+        let config = turn.config;
+        let named = user.and_then(|user| std::str::from_utf8(user).ok());
+        let default = config.redis.default_user.as_deref();
+        let user = match named {
+            Some(DEFAULT) => default.or(named),
+            Some(named) => Some(named),
+            None if user.is_some() => None,
+            None => default,
+        };
+        let judged = match user {
+            Some(user) => judge(config, turn.pool.is_some(), user, password),
+            None if named.is_none() && default.is_none() => Judged::Nobody,
+            None => Judged::Wrong,
+        };
+        let user = user.unwrap_or_default().to_owned();
+        match judged {
+            Judged::Right => {
+                self.open = true;
+                self.be(turn, &user);
+                self.greet(turn, wish, taken, false);
+            }
+            Judged::Wrong => {
+                refused(turn, &user);
+                self.say(taken, |to| to.error(WRONG_PASSWORD));
+            }
+            Judged::Nobody => self.say(taken, |to| to.error(NO_DEFAULT_USER)),
+            Judged::Ask(secret) => {
+                let Some(pool) = turn.pool else { return Flow::Next };
+                turn.effects.push(Effect::Control(ToControl::LogIn {
+                    client: turn.client,
+                    config: pool.clone(),
+                    user: user.clone(),
+                    password: password.to_vec(),
+                    secret,
+                }));
+                self.hold = Hold::Login(Box::new(Pending { user, wish, command: taken }));
+                return Flow::Stay;
+            }
+        }
+        Flow::Next
+    }
+
+    /// The control plane has looked.
+    pub(super) fn logged_in(&mut self, turn: &mut Turn<'_>, right: Result<bool, String>) {
+        if !matches!(self.hold, Hold::Login(_)) {
+            return;
+        }
+        let Hold::Login(pending) = std::mem::replace(&mut self.hold, Hold::No) else { return };
+        let Pending { user, wish, command } = *pending;
+        match right {
+            Ok(true) => {
+                self.open = true;
+                self.be(turn, &user);
+                self.greet(turn, wish, command, true);
+            }
+            Ok(false) => {
+                refused(turn, &user);
+                self.say_waited(command, |to| to.error(WRONG_PASSWORD));
+            }
+            Err(why) => {
+                let error = format!("ERR the user could not be looked up: {why}");
+                self.say_waited(command, |to| to.error(&error));
+            }
+        }
+    }
+
+    /// What AUTH or HELLO says when all is well.
+    fn greet(&mut self, turn: &mut Turn<'_>, wish: Wish, command: usize, waited: bool) {
+        let (protocol, name) = match wish {
+            Wish::Auth => {
+                return match waited {
+                    true => self.say_waited(command, |to| to.ok()),
+                    false => self.say(command, |to| to.ok()),
+                };
+            }
+            Wish::Hello { protocol, name } => (protocol, name),
+        };
+        self.protocol = protocol.unwrap_or(self.protocol);
+        let number = protocol.map(|protocol| if protocol == Protocol::Resp3 { 3 } else { 2 });
+        let conn = self.conn;
+        let engine = &mut *turn.engine;
+        let hello = |to: &mut super::writer::Writer<'_>| {
+            engine.hello(conn, number, name.as_deref(), to);
+        };
+        match waited {
+            true => self.say_waited(command, hello),
+            false => self.say(command, hello),
+        }
+    }
+}
+
+/// Who a client is before it has said so.
+pub(super) fn first_user(config: &Config) -> &str {
+    let trusts = config.auth.method == AuthMethod::Trust;
+    config.redis.default_user.as_deref().filter(|_| trusts).unwrap_or(DEFAULT)
+}
+
+fn refused(turn: &Turn<'_>, user: &str) {
+    let slot = turn.client.slot;
+    tracing::warn!(event = "redis_login_refused", client = slot, user, "wrong user or password");
+}
+
+/// `user:password` in one word, where the first part is a user; else a password.
+fn one_word<'a>(config: &Config, word: &'a [u8]) -> (Option<&'a [u8]>, &'a [u8]) {
+    let Some(colon) = word.iter().position(|byte| *byte == b':') else { return (None, word) };
+    let (user, password) = (&word[..colon], &word[colon + 1..]);
+    let known = std::str::from_utf8(user).is_ok_and(|user| config.secret(user).is_some());
+    // Without a default user a password alone can't be meant.
+    match known || config.redis.default_user.is_none() {
+        true => (Some(user), password),
+        false => (None, word),
+    }
+}
+
+fn judge(config: &Config, can_ask: bool, user: &str, password: &[u8]) -> Judged {
+    let redis = &config.redis;
+    if !redis.users.is_empty() && !redis.users.iter().any(|known| known == user) {
+        return Judged::Wrong;
+    }
+    if config.auth.method == AuthMethod::Trust {
+        return Judged::Right;
+    }
+    if password.is_empty() || password.len() > PASSWORD_BYTES_MAX {
+        return Judged::Wrong;
+    }
+    match config.secret(user) {
+        Some(secret @ Secret::Scram(_)) if can_ask => Judged::Ask(Some(secret.clone())),
+        Some(secret) => match secret.check_plain(user, password) {
+            true => Judged::Right,
+            false => Judged::Wrong,
+        },
+        None if can_ask && config.auth.query.is_some() => Judged::Ask(None),
+        None => Judged::Wrong,
+    }
+}
+
+/// What a HELLO asks for.
+struct Hello<'a> {
+    protocol: Option<Protocol>,
+    credentials: Option<(&'a [u8], &'a [u8])>,
+    name: Option<&'a [u8]>,
+}
+
+/// Source: `helloCommand` in `src/networking.c` of Redis 7.2.
+fn read_hello<'a>(args: Args<'a>) -> Result<Hello<'a>, String> {
+    let mut hello = Hello { protocol: None, credentials: None, name: None };
+    if let Some(version) = args.get(1) {
+        let text = std::str::from_utf8(version).unwrap_or_default();
+        hello.protocol = match text.parse::<i64>() {
+            Ok(2) => Some(Protocol::Resp2),
+            Ok(3) => Some(Protocol::Resp3),
+            Ok(_) => return Err("NOPROTO unsupported protocol version".to_owned()),
+            Err(_) => {
+                return Err("ERR Protocol version is not an integer or out of range".to_owned())
+            }
+        };
+    }
+    let mut at = 2;
+    while at < args.len() {
+        let more = args.len() - 1 - at;
+        if args.is(at, "auth") && more >= 2 {
+            hello.credentials = Some((args.at(at + 1), args.at(at + 2)));
+            at += 3;
+        } else if args.is(at, "setname") && more >= 1 {
+            let name = args.at(at + 1);
+            if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+                return Err("ERR Client names cannot contain spaces, newlines or special \
+                            characters."
+                    .to_owned());
+            }
+            hello.name = Some(name);
+            at += 2;
+        } else {
+            let option = String::from_utf8_lossy(args.at(at));
+            return Err(format!("ERR Syntax error in HELLO option '{option}'"));
+        }
+    }
+    Ok(hello)
+}
