@@ -15,7 +15,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "exec",
         arity: 1,
-        flags: CONTROL.and(Flags::WRITE),
+        flags: CONTROL.without(Flags::FAST).and(Flags::WRITE),
         keys: Keys::None,
         group: GROUP,
         run: exec,

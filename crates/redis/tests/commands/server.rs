@@ -87,7 +87,7 @@ fn command_info_is_made_from_the_table() {
     );
     rig.check(
         "COMMAND INFO exec",
-        r#"[["exec" 1 ~[noscript loading stale skip_slowlog fast] 0 0 0 ~[@fast @transaction] [] ~[] []]]"#,
+        r#"[["exec" 1 ~[noscript loading stale skip_slowlog] 0 0 0 ~[@slow @transaction] [] ~[] []]]"#,
     );
     let count: usize = rig.run("COMMAND COUNT").parse().expect("a number");
     assert_eq!(count, redis::command::all().count());
