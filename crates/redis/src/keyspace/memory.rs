@@ -1,7 +1,7 @@
 //! What comes from tables and leaves memory: loading, sealing, committing, evicting.
 
 use super::{Entry, Keyspace, NEVER};
-use crate::flow::{Check, Open, Sealed};
+use crate::flow::{Open, Sealed};
 use crate::value::Value;
 
 /// Entries that eviction looks at in one go.
@@ -77,18 +77,6 @@ impl Keyspace {
         gone
     }
 
-    /// The versions that watched keys must have: 0 for one that must not exist.
-    pub fn write_checks(&self, sealed: &Sealed, mut check: impl FnMut(u16, &[u8], i64)) {
-        for Check { at, db, key, version } in &sealed.open.checks {
-            let same = self.find(*db, key) == Some(*at);
-            // What the batch itself writes is checked there, and its version is not known here.
-            let written = same && sealed.open.dirty.contains(at);
-            if *version != super::UNKNOWN && !written {
-                check(*db, key, *version);
-            }
-        }
-    }
-
     /// The batch is in the tables.
     pub fn committed_batch(&mut self, sealed: &Sealed) {
         self.flow.commit(sealed);
@@ -109,10 +97,15 @@ impl Keyspace {
     /// Nothing of these batches is in the tables: what they changed is forgotten.
     pub fn forget(&mut self, batches: impl IntoIterator<Item = Open>) {
         for open in batches {
-            open.dirty.into_iter().for_each(|at| self.drop_entry(at));
-            for Check { db, key, .. } in open.checks {
-                if let Some(at) = self.find(db, &key) {
-                    self.drop_entry(at);
+            for at in open.dirty {
+                self.drop_entry(at);
+            }
+            for (db, key, _) in open.checks {
+                let at = self.find(db, &key).map(|at| (at, &self.entries[at as usize]));
+                if let Some((at, entry)) = at {
+                    if entry.is_clean(self.flow.committed(entry.shard)) {
+                        self.drop_entry(at);
+                    }
                 }
             }
             for db in open.flushes {
