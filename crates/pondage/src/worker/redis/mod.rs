@@ -10,7 +10,6 @@
 //! a commit is *held*, and so are all behind it; their commands are kept, because if a batch is
 //! undone they run again (`running.rs`).
 
-mod away;
 mod client;
 mod links;
 mod login;
@@ -33,12 +32,11 @@ use crate::config::{AuthMethod, Config, ListenTlsMode, PoolConfig};
 use crate::control::messages::{Ref, Shutdown, ToControl, ToWorker};
 use crate::link::Ends;
 use crate::worker::slots::Slots;
-pub use away::NoTables;
 pub use client::Client;
 use client::{Held, Hold};
 use links::Link;
 use running::{Lost, Turn};
-pub use shared::{settings, Shared};
+pub use shared::Shared;
 
 /// The first byte of a TLS connection, and of no command. Source: RFC 8446, 5.1.
 const TLS_HANDSHAKE: u8 = 0x16;
