@@ -12,6 +12,7 @@ pub mod engine;
 pub mod extended;
 pub mod failure;
 pub mod flow;
+pub mod hyperloglog;
 pub mod keyspace;
 pub mod loaded;
 pub mod name;

@@ -19,6 +19,7 @@ mod dump;
 mod expiry;
 pub mod glob;
 mod hashes;
+mod hyperloglog;
 mod keys;
 mod lcs;
 mod lists;
@@ -144,6 +145,7 @@ const GROUPS: &[&[Command]] = &[
     lists::COMMANDS,
     sets::COMMANDS,
     sort::COMMANDS,
+    hyperloglog::COMMANDS,
     zsets::COMMANDS,
     transactions::COMMANDS,
     pubsub::COMMANDS,
