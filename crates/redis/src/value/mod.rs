@@ -4,7 +4,9 @@
 //! [`Tracked::drain`] writes just that; and, while a script runs, of how to undo it.
 
 mod hash;
+mod index;
 mod list;
+mod order;
 mod packed;
 mod set;
 mod stream;
