@@ -72,3 +72,21 @@ fn a_lost_connection_loses_nothing_that_was_answered_and_answers_the_rest() {
     }
     assert_eq!(database.one("select convert_from(val, 'UTF8') from redis.kv"), "250");
 }
+
+#[test]
+fn who_waits_for_a_list_is_answered_by_a_push_whatever_worker_it_came_to() {
+    let database = cluster().database();
+    let gateway = Gateway::start(open(&database).set("runtime.workers", 3));
+    let mut poppers: Vec<_> = (0..6).map(|_| RedisClient::connect(&gateway)).collect();
+    for (number, popper) in poppers.iter_mut().enumerate() {
+        popper.says(b"PING\r\n", b"+PONG\r\n");
+        // What follows a command that blocks waits with it.
+        popper.send(format!("BLPOP q:{number} 0\r\nPING\r\n").as_bytes());
+    }
+    let mut pusher = RedisClient::connect(&gateway);
+    for (number, popper) in poppers.iter_mut().enumerate() {
+        pusher.says(format!("RPUSH q:{number} x\r\n").as_bytes(), b":1\r\n");
+        popper.hears(format!("*2\r\n$3\r\nq:{number}\r\n$1\r\nx\r\n+PONG\r\n").as_bytes());
+    }
+    pusher.says(b"EXISTS q:0 q:1 q:2 q:3 q:4 q:5\r\n", b":0\r\n");
+}
