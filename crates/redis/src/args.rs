@@ -41,6 +41,11 @@ impl<'a> Args<'a> {
         Args { bytes: self.bytes, spans: self.spans.get(at..).unwrap_or_default() }
     }
 
+    /// The first `count` words.
+    pub fn to(&self, count: usize) -> Args<'a> {
+        Args { bytes: self.bytes, spans: self.spans.get(..count).unwrap_or(self.spans) }
+    }
+
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + '_ {
         let bytes = self.bytes;
         self.spans

@@ -44,16 +44,48 @@ impl Call<'_> {
     }
 
     /// Asks PostgreSQL. The first time it ends the command, which then runs again and gets the
-    /// answer here. At most one question is answered in one run, so a command that needs several
-    /// asks for pages of keys and keeps its place in `self.session`.
+    /// answer here. A command may ask again: it runs once for each question, and must ask the same
+    /// ones in the same order. One that may ask after it has changed something (inside of EXEC) has
+    /// [`Flags::UNDOABLE`].
     pub fn ask(&mut self, query: Query) -> Result<Answer, Failure> {
-        match self.session.answer.take() {
+        self.answered(query).map(|at| self.session.answers[at].clone())
+    }
+
+    /// As [`Call::ask`], but gives the answer's place in the session's `answers`: for large ones.
+    pub fn answered(&mut self, query: Query) -> Result<usize, Failure> {
+        let at = self.session.questions;
+        self.session.questions += 1;
+        match self.session.answers.get(at) {
             Some(Answer::Failed(why)) => Err(Failure::said(format!("ERR {why}"))),
-            Some(answer) => Ok(answer),
+            Some(_) => Ok(at),
             None => {
                 self.server.queries.push((self.session.conn, query));
                 Err(Failure::Wait)
             }
+        }
+    }
+
+    /// A keyspace notification, told when the unit has committed. `class` is its letter in
+    /// `notify-keyspace-events`.
+    ///
+    /// <https://redis.io/docs/latest/develop/use/keyspace-notifications/>
+    pub fn event(&mut self, class: u8, name: &'static str, key: &[u8]) {
+        let classes = self.server.settings.notify_keyspace_events.as_bytes();
+        if classes.is_empty() {
+            return;
+        }
+        let has = |letter: u8| memchr::memchr(letter, classes).is_some();
+        if !has(class) && !(has(b'A') && !matches!(class, b'm' | b'n')) {
+            return;
+        }
+        let db = self.keys.db();
+        if has(b'K') {
+            let channel = [format!("__keyspace@{db}__:").as_bytes(), key].concat();
+            self.keys.tell_after(key, channel.into(), name.as_bytes().into());
+        }
+        if has(b'E') {
+            let channel = format!("__keyevent@{db}__:{name}").into_bytes();
+            self.keys.tell_after(key, channel.into(), key.into());
         }
     }
 

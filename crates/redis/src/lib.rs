@@ -3,18 +3,29 @@
 //! State machines without sockets and clock. Begin with [`engine`].
 
 pub mod args;
+pub mod batch;
 pub mod call;
+pub mod changes;
 pub mod command;
+pub mod cursors;
 pub mod engine;
+pub mod extended;
 pub mod failure;
 pub mod flow;
 pub mod keyspace;
+pub mod loaded;
+pub mod name;
 pub mod pubsub;
 pub mod query;
+pub mod random;
+pub mod rdb;
 pub mod reply;
 pub mod rows;
+pub mod schema;
 pub mod server;
 pub mod session;
+pub mod statements;
 pub mod store;
+pub mod tables;
 pub mod value;
 pub mod watch;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::flow::Barrier;
 use crate::pubsub::Hub;
 use crate::query::Query;
+use crate::random::Random;
 use crate::reply::Recorded;
 use crate::session::{ConnId, Sessions};
 
@@ -102,10 +103,13 @@ pub struct Server {
     pub sessions: Sessions,
     pub hub: Hub,
     pub settings: Settings,
+    pub random: Random,
     /// For the workers, in order.
     pub events: Vec<(u8, Event)>,
     /// Asked by commands, for PostgreSQL.
     pub queries: Vec<(ConnId, Query)>,
+    /// Of SCAN.
+    pub cursors: crate::cursors::Cursors,
     /// Milliseconds since 1970.
     pub started: i64,
 }

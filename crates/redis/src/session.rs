@@ -79,8 +79,10 @@ pub struct Session {
     pub blocked: Option<Blocked>,
     /// Rows or queries that the command to be run again waits for.
     pub outstanding: usize,
-    /// What PostgreSQL has answered to the command that runs again.
-    pub answer: Option<Answer>,
+    /// What PostgreSQL has answered to the command that runs again, in the order of its questions.
+    pub answers: Vec<Answer>,
+    /// Questions that this run of the command has asked.
+    pub questions: usize,
     /// Why what the parked command wanted could not be had.
     pub refused: Option<String>,
     /// QUIT: it is closed when this reply is written.
@@ -112,7 +114,8 @@ impl Session {
             subscriptions: Default::default(),
             blocked: None,
             outstanding: 0,
-            answer: None,
+            answers: Vec::new(),
+            questions: 0,
             refused: None,
             quitting: false,
             barriers: Vec::new(),

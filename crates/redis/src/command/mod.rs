@@ -11,15 +11,24 @@ use crate::args::Args;
 use crate::call::Call;
 use crate::failure::Outcome;
 
+mod bitfield;
+mod bits;
 mod connection;
+mod cursor;
+mod dump;
+mod expiry;
+pub mod glob;
 mod hashes;
 mod keys;
+mod lcs;
 mod lists;
 pub mod number;
 mod pubsub;
+mod scan;
 mod scripts;
 mod server;
 mod sets;
+mod sort;
 mod streams;
 mod strings;
 pub(crate) mod transactions;
@@ -52,6 +61,9 @@ impl Flags {
     pub const UNDOABLE: Flags = Flags(1 << 14);
     /// May run while a client is subscribed in RESP2.
     pub const WHILE_SUBSCRIBED: Flags = Flags(1 << 15);
+
+    /// As [`Flags::BLIND`] when it has no more words than it needs.
+    pub const BLIND_BARE: Flags = Flags(1 << 16);
 
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
@@ -107,6 +119,14 @@ pub struct Command {
     pub run: fn(&mut Call<'_>) -> Outcome,
 }
 
+impl Command {
+    /// Whether this call overwrites its keys without looking at them.
+    pub fn is_blind(&self, args: Args<'_>) -> bool {
+        let bare = args.len() == self.arity.unsigned_abs() as usize;
+        self.flags.has(Flags::BLIND) || (bare && self.flags.has(Flags::BLIND_BARE))
+    }
+}
+
 /// All commands of all groups.
 pub fn all() -> impl Iterator<Item = &'static Command> {
     GROUPS.iter().flat_map(|group| group.iter())
@@ -116,10 +136,14 @@ const GROUPS: &[&[Command]] = &[
     connection::COMMANDS,
     server::COMMANDS,
     strings::COMMANDS,
+    bits::COMMANDS,
     keys::COMMANDS,
+    expiry::COMMANDS,
+    scan::COMMANDS,
     hashes::COMMANDS,
     lists::COMMANDS,
     sets::COMMANDS,
+    sort::COMMANDS,
     zsets::COMMANDS,
     transactions::COMMANDS,
     pubsub::COMMANDS,

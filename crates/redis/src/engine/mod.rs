@@ -220,6 +220,7 @@ impl Engine {
         reply: &mut dyn Reply,
         mark: usize,
     ) -> Ran {
+        session.answers.clear();
         if let Failure::Said(text) = failure {
             reply.error(&text);
         }
@@ -289,6 +290,7 @@ impl Engine {
         let undoable = is_undoable(command, session);
         loop {
             self.keys.begin(session.db, self.now, latest, undoable);
+            session.questions = 0;
             let outcome = match self.find_keys(command, session, args) {
                 Ok(()) => {
                     let mut call = Call {
@@ -332,6 +334,7 @@ impl Engine {
                     return Ran::Blocked;
                 }
             }
+            session.answers.clear();
             let done = self.keys.end(Some(session.conn));
             return self.done(session, done, before, reply, mark);
         }
@@ -382,7 +385,7 @@ impl Engine {
                         db = to_db(args).unwrap_or(db);
                     }
                     self.keys.select(db);
-                    all = all.and(self.keys.all_known(command, args));
+                    all = all.and(self.keys.every_known(command, args));
                 }
             }
             self.keys.select(session.db);
@@ -418,7 +421,7 @@ impl Engine {
     pub fn prefetch(&mut self, conn: ConnId, args: Args<'_>) {
         let Some(db) = self.server.sessions.get(conn).map(|session| session.db) else { return };
         let Ok(command) = call::find(args) else { return };
-        if command.flags.has(Flags::BLIND) {
+        if command.is_blind(args) {
             return;
         }
         for place in command.keys.places(args) {

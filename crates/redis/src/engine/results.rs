@@ -39,7 +39,7 @@ impl Engine {
                 }
                 Told::Answered { conn, answer } => {
                     if let Some(session) = self.server.sessions.get_mut(conn) {
-                        session.answer = Some(answer);
+                        session.answers.push(answer);
                     }
                     self.one_less(conn);
                 }
@@ -66,9 +66,8 @@ impl Engine {
                     for loading in self.loading.values_mut() {
                         loading.stale = true;
                     }
-                    if self.away.is_none() {
-                        self.away = Some((why, self.now));
-                    }
+                    let since = self.away.take().map_or(self.now, |(_, since)| since);
+                    self.away = Some((why, since));
                 }
             }
         }

@@ -19,6 +19,8 @@ pub struct Entry {
     pub shard: u8,
     /// Looked at since eviction came by.
     pub used: bool,
+    /// When it was last looked at, in seconds since 1970.
+    pub used_at: u32,
     /// None: the key does not exist.
     pub value: Option<Value>,
     /// Milliseconds since 1970.
@@ -63,6 +65,7 @@ impl Entry {
             db,
             shard,
             used: true,
+            used_at: 0,
             value,
             expires,
             version,

@@ -147,7 +147,7 @@ impl Keyspace {
         self.find(entry.db, &entry.key) == Some(at)
     }
 
-    fn drop_entry(&mut self, at: u32) {
+    pub(super) fn drop_entry(&mut self, at: u32) {
         let entry = &self.entries[at as usize];
         let (hash, db) = (self.hash_of(&entry.key), usize::from(entry.db));
         let found = self.dbs[db].table.find_entry(hash, |other| *other == at);

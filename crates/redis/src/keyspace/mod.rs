@@ -30,9 +30,9 @@ pub use unit::{Done, Unit};
 use unit::{Step, Touched};
 
 use crate::args::Args;
-use crate::command::{Command, Flags, Keys};
+use crate::command::{Command, Keys};
 use crate::failure::Failure;
-use crate::flow::Flow;
+use crate::flow::{After, Flow};
 use crate::value::{Hash, Kind, List, Set, Str, Stream, Value, Zset};
 
 /// A value up to this size is copied when it changes, so that others can read what is committed
@@ -131,7 +131,23 @@ impl Keyspace {
     /// The key's value, if it exists.
     pub fn look(&mut self, key: &[u8]) -> Result<Option<&Value>, Failure> {
         let at = self.known(key)?;
-        self.entries[at as usize].used = true;
+        self.use_now(at);
+        self.seen_by_unit(at)
+    }
+
+    /// As [`Keyspace::look`], for commands that don't count as using the key.
+    pub fn peek(&mut self, key: &[u8]) -> Result<Option<&Value>, Failure> {
+        let at = self.known(key)?;
+        self.seen_by_unit(at)
+    }
+
+    fn use_now(&mut self, at: u32) {
+        let entry = &mut self.entries[at as usize];
+        entry.used = true;
+        entry.used_at = seconds(self.unit.now);
+    }
+
+    fn seen_by_unit(&mut self, at: u32) -> Result<Option<&Value>, Failure> {
         let now = self.unit.now;
         if !self.unit.latest {
             return self.committed(at, now);
@@ -139,6 +155,17 @@ impl Keyspace {
         self.saw(at);
         let entry = &self.entries[at as usize];
         Ok(if entry.is_alive(now) { entry.value.as_ref() } else { None })
+    }
+
+    /// What [`Keyspace::look`] has just given, for commands that need several values at once.
+    pub fn seen(&self, key: &[u8]) -> Option<&Value> {
+        let at = self.find(self.unit.db, key)?;
+        let now = self.unit.now;
+        if !self.unit.latest {
+            return self.committed(at, now).ok().flatten();
+        }
+        let entry = &self.entries[at as usize];
+        entry.value.as_ref().filter(|_| entry.is_alive(now))
     }
 
     pub fn exists(&mut self, key: &[u8]) -> Result<bool, Failure> {
@@ -151,7 +178,7 @@ impl Keyspace {
 
     /// When the key expires: none when it does not exist, [`NEVER`] when it does not expire.
     pub fn expires(&mut self, key: &[u8]) -> Result<Option<i64>, Failure> {
-        if self.look(key)?.is_none() {
+        if self.peek(key)?.is_none() {
             return Ok(None);
         }
         let at = self.known(key)?;
@@ -161,6 +188,16 @@ impl Keyspace {
         }
         let committed = self.flow.committed(entry.shard);
         Ok(entry.as_of(committed).map(|(_, expires)| expires))
+    }
+
+    /// Seconds since the key was used, as far as memory knows; none when it does not exist.
+    pub fn idle(&mut self, key: &[u8]) -> Result<Option<u32>, Failure> {
+        if self.peek(key)?.is_none() {
+            return Ok(None);
+        }
+        let at = self.known(key)?;
+        let used_at = self.entries[at as usize].used_at;
+        Ok(Some(seconds(self.unit.now).saturating_sub(used_at)))
     }
 
     pub fn string(&mut self, key: &[u8]) -> Result<Option<&Str>, Failure> {
@@ -236,6 +273,34 @@ impl Keyspace {
         if first && expiry != Expiry::Keep {
             self.unit.overwritten();
         }
+        Ok(())
+    }
+
+    /// Gives a string another value by what it was, which is none when the key does not exist; it
+    /// expires as before. Looks the key up once and copies nothing.
+    pub fn change_string<R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(Option<&Str>) -> Result<(Str, R), Failure>,
+    ) -> Result<R, Failure> {
+        let at = self.known(key)?;
+        self.use_now(at);
+        self.saw(at);
+        let entry = &self.entries[at as usize];
+        let before = match &entry.value {
+            Some(Value::Str(text)) if entry.is_alive(self.unit.now) => Some(text),
+            Some(_) if entry.is_alive(self.unit.now) => return Err(Failure::WRONG_TYPE),
+            _ => None,
+        };
+        let (after, given) = change(before)?;
+        self.replace(at, Some(Value::Str(after)), Expiry::Keep);
+        Ok(given)
+    }
+
+    /// As if the key had last been used so many seconds ago.
+    pub fn set_idle(&mut self, key: &[u8], idle: u32) -> Result<(), Failure> {
+        let at = self.known(key)?;
+        self.entries[at as usize].used_at = seconds(self.unit.now).saturating_sub(idle);
         Ok(())
     }
 
@@ -361,10 +426,10 @@ impl Keyspace {
         }
     }
 
-    /// Empties the unit's database.
-    pub fn flush(&mut self) {
-        let db = self.unit.db;
-        let all: Vec<u32> = self.dbs[usize::from(db)].table.iter().copied().collect();
+    /// Empties a database.
+    pub fn flush(&mut self, db: u16) {
+        let Some(state) = self.dbs.get(usize::from(db)) else { return };
+        let (before, all) = (state.flushed, state.table.iter().copied().collect::<Vec<u32>>());
         let mask = ((1u64 << self.flow.shards()) - 1) as u32;
         let barrier = self.flow.fuse(mask);
         self.unit.shards |= mask;
@@ -372,17 +437,37 @@ impl Keyspace {
             if self.entries[at as usize].value.is_some() {
                 self.replace(at, None, Expiry::Never);
             }
-            self.entries[at as usize].version = 0;
+            let version = std::mem::replace(&mut self.entries[at as usize].version, 0);
+            if self.unit.undoable {
+                self.unit.steps.push(Step::Unversioned { at, version });
+            }
         }
         self.dbs[usize::from(db)].flushed = Some(barrier);
         self.flow.open(0).flushes.push(db);
+        if self.unit.undoable {
+            self.unit.steps.push(Step::Flushed { db, before });
+        }
+    }
+
+    /// A message to be published when what the unit does to this key has committed.
+    pub fn tell_after(&mut self, key: &[u8], channel: Box<[u8]>, message: Box<[u8]>) {
+        let shard = self.shard_of(self.unit.db, key);
+        self.unit.after.push((shard, After::Publish { channel, message }));
     }
 
     /// Notes all keys of a command that are not in memory, so that they are loaded together and
     /// before any of them changes. One alone the command finds out itself.
     pub fn all_known(&mut self, command: &Command, args: Args<'_>) -> Result<(), Failure> {
-        let single = matches!(command.keys, Keys::None | Keys::Range(1, 1, _));
-        if single || command.flags.has(Flags::BLIND) {
+        if matches!(command.keys, Keys::None | Keys::Range(1, 1, _)) {
+            return Ok(());
+        }
+        self.every_known(command, args)
+    }
+
+    /// As [`Keyspace::all_known`], for a command that is a part of a unit: others may have changed
+    /// something before it finds out.
+    pub fn every_known(&mut self, command: &Command, args: Args<'_>) -> Result<(), Failure> {
+        if command.is_blind(args) {
             return Ok(());
         }
         let mut all = Ok(());
@@ -416,7 +501,7 @@ impl Keyspace {
             return Ok(at);
         }
         if self.unit.latest && self.dbs[usize::from(db)].flushed.is_some() {
-            return Ok(self.insert(db, key, None, NEVER, 0));
+            return Ok(self.insert_for_unit(db, key, 0));
         }
         self.stats.misses += 1;
         self.unit.missing.push((db, key.into()));
@@ -431,9 +516,18 @@ impl Keyspace {
             None => {
                 let flushed = self.dbs[usize::from(db)].flushed.is_some();
                 let version = if flushed { 0 } else { UNKNOWN };
-                self.insert(db, key, None, NEVER, version)
+                self.insert_for_unit(db, key, version)
             }
         }
+    }
+
+    /// An entry that is right as long as the unit is not undone.
+    fn insert_for_unit(&mut self, db: u16, key: &[u8], version: i64) -> u32 {
+        let at = self.insert(db, key, None, NEVER, version);
+        if self.unit.undoable {
+            self.unit.steps.push(Step::Inserted { at });
+        }
+        at
     }
 
     fn insert(
@@ -446,7 +540,8 @@ impl Keyspace {
     ) -> u32 {
         let hash = self.hash_of(key);
         let shard = self.shard_of(db, key);
-        let entry = Entry::new(db, key, shard, value, expires, version);
+        let mut entry = Entry::new(db, key, shard, value, expires, version);
+        entry.used_at = seconds(self.unit.now);
         self.bytes += entry.weight();
         let at = match self.free.pop() {
             Some(at) => {
@@ -616,6 +711,11 @@ collections! {
     Set, Set, set_mut, set_or_new;
     Zset, Zset, zset_mut, zset_or_new;
     Stream, Stream, stream_mut, stream_or_new;
+}
+
+/// Seconds since 1970 that fit the room an entry has for them.
+fn seconds(ms: i64) -> u32 {
+    u32::try_from(ms / 1000).unwrap_or(0)
 }
 
 type Seen = SmallVec<[(u8, u64); 2]>;

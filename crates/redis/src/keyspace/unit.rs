@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Keyspace, Seen};
-use crate::flow::{bits, Barrier};
+use crate::flow::{bits, After, Barrier};
 use crate::session::ConnId;
 use crate::value::Value;
 
@@ -24,6 +24,8 @@ pub struct Unit {
     /// It may have to be undone, so steps are kept.
     pub(super) undoable: bool,
     pub(super) steps: Vec<Step>,
+    /// Messages to be published after the commit, by shard.
+    pub(super) after: Vec<(u8, After)>,
 }
 
 /// An entry that may have been changed.
@@ -43,8 +45,28 @@ pub(super) struct Touched {
 
 #[derive(Debug)]
 pub(super) enum Step {
-    Replaced { at: u32, before: Option<Value>, expires: i64 },
-    Edited { at: u32, expires: i64 },
+    Replaced {
+        at: u32,
+        before: Option<Value>,
+        expires: i64,
+    },
+    Edited {
+        at: u32,
+        expires: i64,
+    },
+    /// An entry has come to be without its row having been looked at.
+    Inserted {
+        at: u32,
+    },
+    /// FLUSHDB has emptied the database of this entry.
+    Unversioned {
+        at: u32,
+        version: i64,
+    },
+    Flushed {
+        db: u16,
+        before: Option<Barrier>,
+    },
 }
 
 /// What a unit has done.
@@ -86,6 +108,7 @@ impl Keyspace {
         unit.checks.clear();
         unit.missing.clear();
         unit.steps.clear();
+        unit.after.clear();
     }
 
     /// Keys that the unit has asked for and that are not in memory.
@@ -104,6 +127,9 @@ impl Keyspace {
                 mask |= 1 << self.entries[touched.at as usize].shard;
             }
         }
+        for (shard, _) in &self.unit.after {
+            mask |= 1 << *shard;
+        }
         if mask != 0 {
             for at in std::mem::take(&mut self.unit.checks) {
                 let shard = self.entries[at as usize].shard;
@@ -112,6 +138,9 @@ impl Keyspace {
             }
         }
         let barrier = self.barrier(mask);
+        for (shard, after) in self.unit.after.drain(..) {
+            self.flow.open(shard).after.push(after);
+        }
         if let (Some(barrier), Some(conn)) = (barrier, conn) {
             if barrier.seq == self.flow.open_seq(barrier.shard) {
                 let open = self.flow.open(barrier.shard);
@@ -187,6 +216,15 @@ impl Keyspace {
                         collection.undo();
                     }
                 }
+                Step::Inserted { at } => self.drop_entry(at),
+                Step::Unversioned { at, version } => self.entries[at as usize].version = version,
+                Step::Flushed { db, before } => {
+                    self.dbs[usize::from(db)].flushed = before;
+                    let flushes = &mut self.flow.open(0).flushes;
+                    if let Some(last) = flushes.iter().rposition(|other| *other == db) {
+                        flushes.remove(last);
+                    }
+                }
             }
         }
         for touched in std::mem::take(&mut self.unit.touched) {
@@ -196,6 +234,7 @@ impl Keyspace {
             }
         }
         self.unit.checks.clear();
+        self.unit.after.clear();
         self.unit.shards = 0;
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Track, Tracked};
 use crate::rows::Rows;
+use crate::server::Settings;
 
 #[derive(Debug, Clone, Default)]
 pub struct List {
@@ -43,6 +44,19 @@ impl List {
 
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         self.elements.get(at).map(|element| &**element)
+    }
+
+    /// As Redis would keep it.
+    pub fn encoding(&self, settings: &Settings) -> &'static str {
+        let (bytes, count) = match settings.list_max_listpack_size {
+            count @ 0.. => (8192, count as usize),
+            size => (4096 << (-1 - size.max(-5)), usize::MAX),
+        };
+        if self.bytes <= bytes && self.elements.len() <= count {
+            "listpack"
+        } else {
+            "quicklist"
+        }
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator {

@@ -5,21 +5,24 @@
 
 mod hash;
 mod list;
+mod packed;
 mod set;
 mod stream;
 mod string;
+mod table;
 mod track;
 mod zset;
 
 pub use hash::Hash;
 pub use list::List;
-pub use set::Set;
+pub use set::{Member, Set};
 pub use stream::Stream;
-pub use string::{parse_integer, Str};
+pub use string::{parse_integer, Str, Text};
 pub use track::Track;
 pub use zset::Zset;
 
 use crate::rows::Rows;
+use crate::server::Settings;
 
 /// A value's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -146,6 +149,18 @@ impl Value {
         match self {
             Value::Str(text) => text.weight(),
             other => other.collection().map_or(0, Tracked::weight),
+        }
+    }
+
+    /// As OBJECT ENCODING tells it.
+    pub fn encoding(&self, settings: &Settings) -> &'static str {
+        match self {
+            Value::Str(text) => text.encoding(),
+            Value::List(list) => list.encoding(settings),
+            Value::Set(set) => set.encoding(settings),
+            Value::Zset(zset) => zset.encoding(settings),
+            Value::Hash(hash) => hash.encoding(settings),
+            Value::Stream(_) => "stream",
         }
     }
 

@@ -9,6 +9,12 @@ pub enum Str {
     Bytes(Vec<u8>),
 }
 
+/// Strings up to this length are `embstr`, in bytes (`object.c`, `OBJ_ENCODING_EMBSTR_SIZE_LIMIT`).
+const EMBEDDED_MAX: usize = 44;
+
+/// Room that a string which grows gets in advance, at most, in bytes.
+const SPARE_MAX: usize = 1 << 20;
+
 /// A string's bytes: borrowed, or an integer's digits in place.
 pub type Text = SmallVec<[u8; 24]>;
 
@@ -18,6 +24,13 @@ impl Str {
             Some(number) => Str::Int(number),
             None => Str::Bytes(bytes.to_vec()),
         }
+    }
+
+    /// What is built of other strings: no number, and `raw`.
+    pub fn raw(mut bytes: Vec<u8>) -> Str {
+        let len = bytes.len();
+        make_room(&mut bytes, len);
+        Str::Bytes(bytes)
     }
 
     pub fn len(&self) -> usize {
@@ -54,6 +67,33 @@ impl Str {
         }
     }
 
+    /// Puts bytes behind the last one.
+    pub fn append(&mut self, more: &[u8]) {
+        let bytes = self.bytes_mut();
+        make_room(bytes, bytes.len() + more.len());
+        bytes.extend_from_slice(more);
+    }
+
+    /// At least `len` bytes, zeros where there were none, to be changed in place.
+    pub fn grown(&mut self, len: usize) -> &mut [u8] {
+        let bytes = self.bytes_mut();
+        let len = len.max(bytes.len());
+        make_room(bytes, len);
+        bytes.resize(len, 0);
+        bytes
+    }
+
+    /// As OBJECT ENCODING names it: what has been changed in place has room to grow and is `raw`.
+    pub fn encoding(&self) -> &'static str {
+        match self {
+            Str::Int(_) => "int",
+            Str::Bytes(bytes) if bytes.len() <= EMBEDDED_MAX && bytes.capacity() == bytes.len() => {
+                "embstr"
+            }
+            Str::Bytes(_) => "raw",
+        }
+    }
+
     pub fn integer(&self) -> Option<i64> {
         match self {
             Str::Int(number) => Some(*number),
@@ -66,6 +106,13 @@ impl Str {
             Str::Int(_) => 0,
             Str::Bytes(bytes) => bytes.capacity(),
         }
+    }
+}
+
+/// Room for `len` bytes and more: twice as many, but not without end (`sds.c`, `_sdsMakeRoomFor`).
+fn make_room(bytes: &mut Vec<u8>, len: usize) {
+    if bytes.capacity() <= len {
+        bytes.reserve_exact(len - bytes.len() + len.clamp(1, SPARE_MAX));
     }
 }
 

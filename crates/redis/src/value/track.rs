@@ -39,6 +39,11 @@ impl<K: Hash + Eq, U> Track<K, U> {
         }
     }
 
+    /// Whether changes may have to be undone.
+    pub fn is_remembering(&self) -> bool {
+        self.undo.is_some()
+    }
+
     /// All elements whose rows have to be written, each once; afterwards there are none.
     pub fn take(&mut self) -> HashSet<K, foldhash::fast::RandomState> {
         std::mem::take(&mut self.changed)

@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 
 use super::{Track, Tracked};
 use crate::rows::Rows;
+use crate::server::Settings;
 
 /// A member in its order: by score, then by bytes.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +59,17 @@ impl Zset {
 
     pub fn score(&self, member: &[u8]) -> Option<f64> {
         self.scores.get(member).copied()
+    }
+
+    /// As Redis would keep it.
+    pub fn encoding(&self, settings: &Settings) -> &'static str {
+        let small = self.scores.len() <= settings.zset_max_listpack_entries
+            && self.iter().all(|(name, _)| name.len() <= settings.zset_max_listpack_value);
+        if small {
+            "listpack"
+        } else {
+            "skiplist"
+        }
     }
 
     /// In order.

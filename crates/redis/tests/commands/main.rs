@@ -3,4 +3,7 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod hashes;
+mod sort;
+mod transcript;
 mod units;
