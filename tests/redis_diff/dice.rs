@@ -136,6 +136,7 @@ impl Dice {
                 let kind = self.pick(&["s", "h", "l", "e", "z", "x"]);
                 self.key(kind)
             }
+            "pf" => self.pick(&["pf1", "pf2", "pf3"]).into(),
             "v" => self.value(),
             "n" => self.number(),
             "i" => (self.below(11) as i64 - 5).to_string().into(),

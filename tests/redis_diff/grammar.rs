@@ -235,7 +235,9 @@ const STREAMS: &[&str] = &[
     "XREVRANGE <x> (+|<id>|<xid>) (-|<id>) [COUNT <c>]",
     "XDEL <x> {<id>}",
     "XTRIM <x> (MAXLEN [=] <c>|MINID [=] <id>|MAXLEN ~ 1000 LIMIT 5|MINID ~ 0-1)",
-    "XSETID <x> <id> [ENTRIESADDED <c> MAXDELETEDID <id>]",
+    "XGROUP CREATE x3 g1 0 MKSTREAM",
+    // Only since 7.2 may it not go below what has been deleted.
+    "!XSETID (x3 900-1|x3 901-1 ENTRIESADDED 5 MAXDELETEDID 1-1|nothing 1-1|<x> x|<e> 1-1)",
     "XREAD [COUNT <c>] STREAMS <x> <id>",
     "XREAD STREAMS <x> <x> <id> (0|$|<id>)",
     "!XREAD [COUNT 2] BLOCK 10 STREAMS <x> ($|<id>)",
@@ -257,8 +259,16 @@ const STREAMS: &[&str] = &[
     "!XINFO STREAM <x> FULL [COUNT <c>]",
 ];
 
-const HYPERLOGLOGS: &[&str] =
-    &["PFADD <s> {<m>}", "PFADD <s> {<v>}", "PFCOUNT {<s>}", "PFMERGE <s> {<s>}"];
+/// On keys of their own: what a log that other commands have changed says is up to the version.
+const HYPERLOGLOGS: &[&str] = &[
+    "PFADD <pf> {<m>}",
+    "PFADD <pf> {<v>}",
+    "PFADD <l> <m>",
+    "PFCOUNT {<pf>}",
+    "PFCOUNT <pf> <any>",
+    "PFMERGE <pf> {<pf>}",
+    "PFMERGE <pf> <e>",
+];
 
 const GEO: &[&str] = &[
     "GEOADD <z> [(NX|XX)] [CH] {(13.361389 38.115556 m1|15.087269 37.502669 m2|-74 40.7 m3|<n> <n> <m>)}",
