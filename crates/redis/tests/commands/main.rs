@@ -6,5 +6,6 @@ mod rig;
 mod hashes;
 mod hyperloglog;
 mod sort;
+mod streams;
 mod transcript;
 mod units;
