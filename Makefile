@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis soak fuzz
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis redis-diff redis-suite redis-py-suite soak fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,21 @@ soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (defaul
 	cargo build --release --workspace --all-targets --locked
 	PONDAGE_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) \
 		cargo test --release --workspace --test soak --locked -- --nocapture
+
+redis-diff: ## random commands to redis-server and to the server at ADDRESS; SEED, ROUNDS, FAMILIES, AUTH
+	scripts/setup.sh test
+	PONDAGE_DIFF_SUBJECT=$(ADDRESS) PONDAGE_DIFF_AUTH="$(AUTH)" PONDAGE_DIFF_FAMILIES=$(FAMILIES) \
+		PONDAGE_DIFF_ROUNDS=$(or $(ROUNDS),200) $(if $(SEED),PONDAGE_DIFF_SEED=$(SEED)) \
+		PONDAGE_DIFF_FINDINGS=$(or $(FINDINGS),1) \
+		cargo test --workspace --test redis_diff --locked -- --ignored --nocapture the_subject
+
+redis-suite: ## Redis's own suite from the checkout SUITE, against a demo or ADDRESS
+	$(if $(ADDRESS),,$(MAKE) build)
+	tests/suites/tcl.py --checkout $(SUITE) $(if $(ADDRESS),--address $(ADDRESS)) $(ARGS)
+
+redis-py-suite: ## redis-py's own tests from the checkout SUITE, against a demo or ADDRESS
+	$(if $(ADDRESS),,$(MAKE) build)
+	tests/suites/redis_py.py --checkout $(SUITE) $(if $(ADDRESS),--address $(ADDRESS)) $(ARGS)
 
 fuzz: ## the codec's fuzz targets, FUZZ_SECONDS (default 60) each
 	scripts/fuzz.sh $(ARGS)

@@ -8,6 +8,7 @@ mod coalescing;
 mod docs;
 mod drivers;
 mod kit;
+mod redis;
 mod rust_driver;
 mod tidy;
 mod tools;

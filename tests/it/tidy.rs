@@ -193,7 +193,7 @@ fn every_source_file_is_part_of_its_crate() {
         .filter_map(|manifest| manifest.parent())
         .map(|package| package.join("src"))
         .collect();
-    for tests in ["tests/it", "tests/soak"] {
+    for tests in ["tests/it", "tests/soak", "tests/redis_diff"] {
         roots.push(workspace().join(tests));
     }
     roots.retain(|root| root.is_dir());
@@ -251,12 +251,35 @@ fn pages_that_a_newcomer_looks_for_are_there() {
 
 #[test]
 fn lock_files_name_no_registry_host() {
-    let lock = workspace().join("tests/drivers/node/package-lock.json");
-    let text = read(&lock);
-    let offenders: Vec<String> = text
-        .lines()
-        .filter(|line| line.contains("\"resolved\""))
-        .map(|line| line.trim().to_owned())
-        .collect();
+    let mut offenders = Vec::new();
+    for suite in ["node", "redis-node"] {
+        let lock = workspace().join("tests/drivers").join(suite).join("package-lock.json");
+        let text = read(&lock);
+        let resolved = text.lines().filter(|line| line.contains("\"resolved\""));
+        offenders.extend(resolved.map(|line| format!("{suite}: {}", line.trim())));
+    }
     expect_none("npm wrote where it downloaded from; see .npmrc beside the lock file", &offenders);
+}
+
+#[test]
+fn every_skipped_test_of_a_suite_has_its_reason() {
+    let mut offenders = Vec::new();
+    let mut listed = 0;
+    for list in ["skipped-tcl.txt", "skipped-redis-py.txt"] {
+        let text = read(&workspace().join("tests/suites").join(list));
+        for (number, line) in text.lines().enumerate() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            listed += 1;
+            let reasoned = line.split_once(" -- ").is_some_and(|(what, reason)| {
+                !what.trim().is_empty() && reason.split_whitespace().count() > 1
+            });
+            if !reasoned {
+                offenders.push(format!("{list}:{}: {line}", number + 1));
+            }
+        }
+    }
+    assert!(listed > 5, "only {listed} tests are skipped: the lists are not read");
+    expect_none("write `WHAT -- REASON`", &offenders);
 }

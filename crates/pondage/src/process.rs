@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use ::redis::tables::{Identity, Tables};
 use rustix::process::{getrlimit, setrlimit, Resource};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -38,6 +39,10 @@ const BLOCKING_THREADS_MAX: usize = 16;
 
 /// What the runtime's tasks get to end by themselves.
 const RUNTIME_END: Duration = Duration::from_millis(200);
+
+/// A batch of the Redis door that PostgreSQL refuses for a reason that may pass (a full disk, a
+/// lock) is tried again for so long.
+const REFUSED_AFTER: Duration = Duration::from_secs(5);
 
 /// Files besides connections: log, epoll, doors, certificates being read.
 const FILES_SPARE: u64 = 100;
@@ -218,7 +223,12 @@ fn redis_shared(config: &Config, now: SystemTime) -> Option<Arc<redis::Shared>> 
     let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     config.redis_pool()?;
-    Some(Arc::new(redis::Shared::new(config, Box::new(redis::NoTables::default()), now)))
+    let tables = Tables::new(Identity {
+        owner: format!("process {} {:016x}", std::process::id(), rand::random::<u64>()),
+        shards: config.redis.writers as usize,
+        patience: REFUSED_AFTER,
+    });
+    Some(Arc::new(redis::Shared::new(config, Box::new(tables), now)))
 }
 
 fn join(thread: JoinHandle<io::Result<()>>) -> Result<(), String> {

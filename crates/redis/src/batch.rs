@@ -160,6 +160,11 @@ impl Batch {
             && self.elements.iter().all(Elements::is_empty)
     }
 
+    /// How many keys it writes.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Bytes of names and values.
     pub fn bytes(&self) -> usize {
         self.bytes.len()

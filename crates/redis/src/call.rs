@@ -8,6 +8,7 @@ use crate::query::{Answer, Query};
 use crate::reply::Reply;
 use crate::server::Server;
 use crate::session::{Blocked, Otherwise, Session};
+use crate::value::Kind;
 
 /// What a command has at hand.
 pub struct Call<'a> {
@@ -36,6 +37,8 @@ impl Call<'_> {
                 words: Words::from(self.args),
                 db: self.keys.db(),
                 keys: keys.iter().map(|key| Box::from(*key)).collect(),
+                kind: awaited(self.args),
+                number: 0,
                 until: (timeout_ms > 0).then(|| self.keys.now().saturating_add(timeout_ms)),
                 otherwise,
             });
@@ -75,7 +78,8 @@ impl Call<'_> {
             return;
         }
         let has = |letter: u8| memchr::memchr(letter, classes).is_some();
-        if !has(class) && !(has(b'A') && !matches!(class, b'm' | b'n')) {
+        let of_all = !matches!(class, b'm' | b'n') && has(b'A');
+        if !of_all && !has(class) {
             return;
         }
         let db = self.keys.db();
@@ -100,6 +104,18 @@ impl Call<'_> {
             nested: true,
         };
         (command.run)(&mut call)
+    }
+}
+
+/// What a key has to hold for a blocked command to go on. A consumer group wants to hear when its
+/// key is gone or something else.
+fn awaited(args: Args<'_>) -> Option<Kind> {
+    match command::find(args.at(0))? {
+        Command { name: "xreadgroup", .. } => None,
+        Command { group: "list", .. } => Some(Kind::List),
+        Command { group: "sortedset", .. } => Some(Kind::Zset),
+        Command { group: "stream", .. } => Some(Kind::Stream),
+        _ => None,
     }
 }
 

@@ -108,6 +108,8 @@ pub struct Server {
     pub events: Vec<(u8, Event)>,
     /// Asked by commands, for PostgreSQL.
     pub queries: Vec<(ConnId, Query)>,
+    /// Whom CLIENT UNBLOCK has ended the wait of, and whether with an error.
+    pub unblocked: Vec<(ConnId, bool)>,
     /// Of SCAN.
     pub cursors: crate::cursors::Cursors,
     /// Milliseconds since 1970.
@@ -118,6 +120,19 @@ impl Server {
     /// Tells all who listen to the channel; gives how many.
     pub fn publish(&mut self, _channel: &[u8], _message: &[u8]) -> usize {
         0
+    }
+
+    /// CLIENT UNBLOCK of the client with this CLIENT ID: as if its time were over, or with an error.
+    /// True when it waits for a key; it is answered after this command.
+    pub fn unblock(&mut self, number: u64, with_error: bool) -> bool {
+        let mut waiting = self.sessions.iter().filter(|session| session.blocked.is_some());
+        let Some(session) = waiting.find(|session| session.number == number) else { return false };
+        let conn = session.conn;
+        let new = self.unblocked.iter().all(|(other, _)| *other != conn);
+        if new {
+            self.unblocked.push((conn, with_error));
+        }
+        new
     }
 
     pub fn tell(&mut self, event: Event) {

@@ -3,6 +3,7 @@
 use crate::args::Words;
 use crate::flow::Barrier;
 use crate::query::Answer;
+use crate::value::Kind;
 
 /// A connection, by place and generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,6 +39,10 @@ pub struct Blocked {
     pub words: Words,
     pub db: u16,
     pub keys: Vec<Box<[u8]>>,
+    /// What a key has to hold for the command to go on; none if any change may matter.
+    pub kind: Option<Kind>,
+    /// Grows with the order in which commands have blocked.
+    pub number: u64,
     /// Milliseconds since 1970; none: for ever.
     pub until: Option<i64>,
     /// What is replied when the time is over.

@@ -24,6 +24,8 @@ pub const ADMIN_PASSWORD: &str = "admin secret";
 pub struct Gateway {
     pub port: u16,
     pub http_port: u16,
+    /// For `listen.redis`, which has to be set.
+    pub redis_port: u16,
     /// The configuration file; a test may rewrite it and reload.
     pub file: PathBuf,
     pub directory: Directory,
@@ -48,7 +50,7 @@ pub struct Ended {
 
 impl Gateway {
     /// Starts with `config` and waits for `ready`. The doors are on free ports unless `config` sets
-    /// them; its values may use `{port}`, `{http_port}` and `{directory}`.
+    /// them; its values may use `{port}`, `{http_port}`, `{redis_port}` and `{directory}`.
     #[track_caller]
     pub fn start(config: Config) -> Gateway {
         Gateway::start_with(config, &[])
@@ -64,16 +66,25 @@ impl Gateway {
     #[track_caller]
     pub fn start_with(config: Config, environment: &[(&str, &str)]) -> Gateway {
         let directory = Directory::new("gateway");
-        let (port, http_port) = (free_port(), free_port());
-        let file = write_file(config, &directory, port, http_port);
+        let (port, http_port, redis_port) = (free_port(), free_port(), free_port());
+        let file = write_file(config, &directory, [port, http_port, redis_port]);
         let mut command = pondage(environment);
         command.arg("serve").arg("-c").arg(&file);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", binary()));
         let (said, reader) = Said::of(&mut process);
         let reader = Some(reader);
-        let mut gateway =
-            Gateway { port, http_port, file, directory, process, said, reader, ended: None };
+        let mut gateway = Gateway {
+            port,
+            http_port,
+            redis_port,
+            file,
+            directory,
+            process,
+            said,
+            reader,
+            ended: None,
+        };
         wait::until("`ready` from the gateway", || {
             if let Some(status) = gateway.try_wait() {
                 panic!("the gateway ended with {status}:\n{}", gateway.said.text());
@@ -116,7 +127,7 @@ impl Gateway {
 
     /// Replaces the configuration file, keeping the doors, without telling the gateway.
     pub fn rewrite(&self, config: Config) {
-        write_file(config, &self.directory, self.port, self.http_port);
+        write_file(config, &self.directory, [self.port, self.http_port, self.redis_port]);
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -165,7 +176,7 @@ impl Gateway {
     #[track_caller]
     pub fn refused(config: Config) -> Ended {
         let directory = Directory::new("refused");
-        let file = write_file(config, &directory, free_port(), free_port());
+        let file = write_file(config, &directory, [free_port(), free_port(), free_port()]);
         Gateway::command(&["serve", "-c", &file.display().to_string()], &[])
     }
 }
@@ -222,8 +233,9 @@ impl Said {
 }
 
 /// Adds the doors where `config` names none, and puts what only the kit knows in place of
-/// `{port}`, `{http_port}` and `{directory}`.
-fn write_file(mut config: Config, directory: &Directory, port: u16, http_port: u16) -> PathBuf {
+/// `{port}`, `{http_port}`, `{redis_port}` and `{directory}`.
+fn write_file(mut config: Config, directory: &Directory, ports: [u16; 3]) -> PathBuf {
+    let [port, http_port, redis_port] = ports;
     for (path, value) in [
         ("listen.postgres", Value::from(["127.0.0.1:{port}"])),
         ("listen.http", Value::from("127.0.0.1:{http_port}")),
@@ -236,6 +248,7 @@ fn write_file(mut config: Config, directory: &Directory, port: u16, http_port: u
         .toml()
         .replace("{port}", &port.to_string())
         .replace("{http_port}", &http_port.to_string())
+        .replace("{redis_port}", &redis_port.to_string())
         .replace("{directory}", &directory.path().display().to_string());
     let file = directory.path().join("pondage.toml");
     std::fs::write(&file, text).expect("the configuration file");

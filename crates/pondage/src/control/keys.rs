@@ -7,12 +7,17 @@ use std::hash::Hash;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 use tokio::sync::{OnceCell, Semaphore};
-use wire::pg::auth::{ScramKeys, ScramVerifier};
+use wire::pg::auth::{ScramKeys, ScramVerifier, Secret};
 
 /// Most entries of each kind: one for each (password, salt, iterations) of a server's user, one
 /// for each plain password of a client.
 pub const KEYS_MAX: usize = 1024;
+
+/// Most users whose password is known to be right.
+pub const RIGHT_MAX: usize = 16_384;
 
 /// Derivations at one time: clients that fail to log in must not take all the processors.
 const DERIVING_MAX: usize = 2;
@@ -52,6 +57,12 @@ impl<K: Hash + Eq, V: Clone> Kept<K, V> {
 pub struct KeyCache {
     keys: Kept<(String, Vec<u8>, u32), ScramKeys>,
     verifiers: Kept<String, ScramVerifier>,
+    /// By the stored key of a verifier, the digest of the password that fits it: a client that
+    /// comes again costs no second PBKDF2. Wrong passwords leave nothing behind. A plain mutex:
+    /// held for a look or an insertion.
+    right: Mutex<HashMap<[u8; 32], [u8; 32]>>,
+    /// Makes digests worth nothing to anybody else.
+    pepper: [u8; 32],
     deriving: Semaphore,
 }
 
@@ -60,6 +71,8 @@ impl Default for KeyCache {
         KeyCache {
             keys: Kept { known: Mutex::default() },
             verifiers: Kept { known: Mutex::default() },
+            right: Mutex::default(),
+            pepper: rand::random(),
             deriving: Semaphore::new(DERIVING_MAX),
         }
     }
@@ -91,6 +104,34 @@ impl KeyCache {
         let salt: [u8; SALT_BYTES] = rand::random();
         let derive = move || ScramVerifier::derive(&secret, &salt, ITERATIONS);
         self.verifiers.get(password.to_owned(), || self.slowly(derive)).await
+    }
+
+    /// Whether a password that came in the clear is the user's.
+    ///
+    /// # Errors
+    /// When the runtime is shutting down.
+    pub async fn check(&self, secret: Secret, user: String, password: Vec<u8>) -> io::Result<bool> {
+        let digest: [u8; 32] =
+            Sha256::new().chain_update(self.pepper).chain_update(&password).finalize().into();
+        let stored_key = match &secret {
+            Secret::Scram(verifier) => Some(verifier.stored_key),
+            Secret::Plain(_) | Secret::Md5(_) => None,
+        };
+        let right = || self.right.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = stored_key.and_then(|key| right().get(&key).copied()) {
+            if bool::from(known.ct_eq(&digest)) {
+                return Ok(true);
+            }
+        }
+        let is_right = self.slowly(move || secret.check_plain(&user, &password)).await?;
+        if let Some(key) = stored_key.filter(|_| is_right) {
+            let mut right = right();
+            if right.len() >= RIGHT_MAX {
+                right.clear();
+            }
+            right.insert(key, digest);
+        }
+        Ok(is_right)
     }
 
     /// Does work that takes milliseconds of processor where it stops nobody else.
@@ -126,6 +167,28 @@ mod tests {
         let (one, two) = tokio::join!(cache.verifier("pencil"), cache.verifier("pencil"));
         assert_eq!(one.expect("verifier"), two.expect("verifier"));
         assert_ne!(cache.verifier("other").await.expect("verifier").salt, [0; SALT_BYTES]);
+    }
+
+    #[tokio::test]
+    async fn a_right_password_is_derived_once_and_a_wrong_one_is_wrong_each_time() {
+        let cache = KeyCache::default();
+        // So many rounds that a second derivation would be noticed.
+        let verifier = ScramVerifier::derive("pencil", b"salt", 200_000);
+        let check = |password: &str| {
+            let secret = Secret::Scram(verifier.clone());
+            cache.check(secret, "user".to_owned(), password.as_bytes().to_vec())
+        };
+        assert!(!check("pencils").await.expect("checked"));
+        assert!(check("pencil").await.expect("checked"));
+        let began = std::time::Instant::now();
+        for _ in 0..1000 {
+            assert!(check("pencil").await.expect("checked"));
+        }
+        assert!(began.elapsed() < std::time::Duration::from_secs(5), "each is derived");
+        assert!(!check("pencils").await.expect("checked"));
+        assert_eq!(cache.right.lock().expect("lock").len(), 1);
+        let md5 = Secret::parse("md51a24d5231e5b35504f6501bbdf87b4f6").expect("a hash");
+        assert!(cache.check(md5, "hash".to_owned(), b"pencil".to_vec()).await.expect("checked"));
     }
 
     #[tokio::test]

@@ -139,8 +139,7 @@ impl Control {
                 self.tell(client.worker, ToWorker::AuthAnswer { client, answer });
             }
             ToControl::CheckPassword { client, user, password, secret } => {
-                let check = move || secret.check_plain(&user, &password);
-                let right = self.dialer.keys.slowly(check).await.unwrap_or(false);
+                let right = self.dialer.keys.check(secret, user, password).await.unwrap_or(false);
                 self.tell(client.worker, ToWorker::PasswordChecked { client, right });
             }
             ToControl::LogIn { client, config, user, password, secret } => {
@@ -193,8 +192,7 @@ impl Control {
             None => self.auth_queries.look_up(&self.config.load(), config, user.clone()).await?,
         };
         let Some(secret) = secret else { return Ok(false) };
-        let check = move || secret.check_plain(&user, &password);
-        self.dialer.keys.slowly(check).await.map_err(|error| error.to_string())
+        self.dialer.keys.check(secret, user, password).await.map_err(|error| error.to_string())
     }
 
     async fn accept_tls(&self, door: Door, worker: u8, link: Link, ends: Ends, began: Moment) {

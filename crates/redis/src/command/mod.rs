@@ -17,12 +17,14 @@ mod connection;
 mod cursor;
 mod dump;
 mod expiry;
+mod geo;
 pub mod glob;
 mod hashes;
 mod hyperloglog;
 mod keys;
 mod lcs;
 mod lists;
+mod lists_blocking;
 pub mod number;
 mod pubsub;
 mod scan;
@@ -33,6 +35,9 @@ mod sort;
 mod streams;
 mod strings;
 pub(crate) mod transactions;
+mod zset_algebra;
+mod zset_pops;
+mod zset_ranges;
 mod zsets;
 
 /// What a command is like, as COMMAND INFO tells it and the engine needs it.
@@ -143,10 +148,15 @@ const GROUPS: &[&[Command]] = &[
     scan::COMMANDS,
     hashes::COMMANDS,
     lists::COMMANDS,
+    lists_blocking::COMMANDS,
     sets::COMMANDS,
     sort::COMMANDS,
     hyperloglog::COMMANDS,
     zsets::COMMANDS,
+    zset_ranges::COMMANDS,
+    zset_pops::COMMANDS,
+    zset_algebra::COMMANDS,
+    geo::COMMANDS,
     transactions::COMMANDS,
     pubsub::COMMANDS,
     scripts::COMMANDS,

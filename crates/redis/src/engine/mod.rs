@@ -17,7 +17,8 @@
 //!     runs it again at [`Event::Resume`]; it runs no later command of this connection before. It
 //!     may name the keys of commands that wait behind it by [`Engine::prefetch`].
 //!   - [`Ran::Blocked`]: it waits for a key. The reply comes as [`Event::Answer`]; no later command
-//!     runs before.
+//!     runs before. The worker keeps its bytes as well: if the answer is undone, it runs again. A
+//!     blocked command changes nothing of the connection's state, so there is none to restore.
 //! - [`Engine::turn`] at the end of each turn: sends what has gathered, serves who was blocked,
 //!   fires what is due. [`Engine::next_due`] says when it has to be called though nothing happens.
 //! - [`Engine::take_events`] gives what concerns the worker's connections, in order. For
@@ -93,8 +94,8 @@ pub struct Engine {
     in_flight: Vec<Sealed>,
     /// Questions that wait until what was done before them has committed.
     asked: Vec<(ConnId, crate::query::Query, Vec<Barrier>)>,
-    /// Blocked connections by key, first come first served.
-    queues: HashMap<(u16, Box<[u8]>), Vec<ConnId>, foldhash::fast::RandomState>,
+    /// Blocked connections.
+    waiters: blocking::Waiters,
     /// Parked because too much waits to be written.
     throttled: Vec<ConnId>,
     /// A batch was refused: nothing is sent until the others have been answered, then all that is
@@ -125,7 +126,7 @@ impl Engine {
             wanted: Vec::new(),
             in_flight: Vec::new(),
             asked: Vec::new(),
-            queues: HashMap::default(),
+            waiters: blocking::Waiters::default(),
             throttled: Vec::new(),
             undoing: None,
             undone: Vec::new(),
@@ -144,7 +145,7 @@ impl Engine {
     }
 
     pub fn disconnect(&mut self, conn: ConnId) {
-        self.unblock(conn);
+        self.leave_queues(conn);
         if let Some(mut session) = self.server.sessions.close(conn) {
             crate::command::transactions::unwatch_all(&mut self.keys, &mut session);
             self.server.hub.gone(conn, &session.subscriptions);
@@ -168,6 +169,8 @@ impl Engine {
         if blocked {
             self.enqueue(conn);
         }
+        // Before anybody's next command, so that who has waited is served first.
+        self.serve_ready();
         self.note_tripped();
         ran
     }
@@ -438,6 +441,8 @@ impl Engine {
         let Some(session) = self.server.sessions.get_mut(conn) else { return };
         session.db = before.db;
         session.multi = before.multi.map(|multi| *multi);
+        // Between its first run and this one nobody looked after what it watches.
+        session.tripped |= session.multi.is_some() && !before.watching.is_empty();
         for (db, key) in before.watching {
             self.keys.watched.add(db, &key, conn);
             if !session.watching.contains(&(db, key.clone())) {

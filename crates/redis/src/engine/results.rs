@@ -24,7 +24,14 @@ impl Engine {
                     }
                     let row = row.map(|row| (row.value, row.expires, row.version));
                     self.keys.loaded(db, &key, row);
-                    self.arrived(db, &key, loading.conns);
+                    self.arrived(loading.conns);
+                }
+                Told::Expired { keys } => {
+                    for (db, key, version) in keys {
+                        self.keys.begin(db, self.now, true, false);
+                        self.keys.remove_expired(&key, version);
+                        self.keys.end(None);
+                    }
                 }
                 Told::Postponed { db, keys } => {
                     self.wanted.extend(keys.into_iter().map(|key| (db, key)));
@@ -36,6 +43,7 @@ impl Engine {
                             self.fail_parked(conn, &why);
                         }
                     }
+                    self.wake_stalled();
                 }
                 Told::Answered { conn, answer } => {
                     if let Some(session) = self.server.sessions.get_mut(conn) {
@@ -48,17 +56,15 @@ impl Engine {
                         loading.stale = true;
                     }
                     self.keys.changed_by_sql(db, &key);
-                    if self.keys.awaited.contains_key(&(db, key.clone())) {
-                        self.keys.ready.push((db, key));
-                    }
+                    self.keys.begin(db, self.now, true, false);
+                    self.keys.signal(&key);
                 }
                 Told::ChangedMany { db } => {
                     for ((of, _), loading) in &mut self.loading {
                         loading.stale |= db.is_none_or(|db| db == *of);
                     }
                     self.keys.forget_all(db);
-                    let names = self.keys.awaited.keys().cloned().collect::<Vec<_>>();
-                    self.keys.ready.extend(names);
+                    self.wake_all();
                 }
                 Told::Taken { applied, kids, same } => self.taken(&applied, kids, same),
                 Told::Away { why } => {
@@ -66,9 +72,8 @@ impl Engine {
                     for loading in self.loading.values_mut() {
                         loading.stale = true;
                     }
-                    if self.away.is_none() {
-                        self.away = Some((why, self.now));
-                    }
+                    let since = self.away.take().map_or(self.now, |(_, since)| since);
+                    self.away = Some((why, since));
                 }
             }
         }
@@ -119,6 +124,7 @@ impl Engine {
         waiters.sort_unstable();
         waiters.dedup();
         self.keys.forget(opens);
+        self.wake_all();
         for conn in waiters {
             self.server.tell(Event::Redo { conn, refused: refused.clone() });
         }
@@ -158,6 +164,7 @@ impl Engine {
     fn taken(&mut self, applied: &[u64], kids: i64, same: bool) {
         self.away = None;
         self.keys.set_kids(kids);
+        self.wake_all();
         if same {
             return;
         }
@@ -169,10 +176,8 @@ impl Engine {
         self.keys.forget_all(None);
     }
 
-    fn arrived(&mut self, db: u16, key: &[u8], conns: Vec<ConnId>) {
-        if self.keys.awaited.contains_key(&(db, key.into())) {
-            self.keys.ready.push((db, key.into()));
-        }
+    fn arrived(&mut self, conns: Vec<ConnId>) {
+        self.wake_stalled();
         for conn in conns {
             self.one_less(conn);
         }

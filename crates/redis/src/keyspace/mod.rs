@@ -67,10 +67,10 @@ pub struct Keyspace {
     unit: Unit,
     /// Keys that somebody watches; the engine wants to hear of their changes.
     pub watched: crate::watch::Watched,
-    /// Keys that somebody is blocked on and that have something now.
+    /// Keys that somebody is blocked on and that have changed.
     pub ready: Vec<(u16, Box<[u8]>)>,
     /// Keys that somebody is blocked on.
-    pub awaited: hashbrown::HashMap<(u16, Box<[u8]>), usize, foldhash::fast::RandomState>,
+    pub awaited: Names,
     /// Bytes of keys and values in memory, roughly.
     bytes: usize,
     /// Where eviction goes on.
@@ -99,7 +99,7 @@ impl Keyspace {
             unit: Unit::default(),
             watched: crate::watch::Watched::default(),
             ready: Vec::new(),
-            awaited: hashbrown::HashMap::default(),
+            awaited: hashbrown::HashSet::default(),
             bytes: 0,
             hand: 0,
             kids: 0,
@@ -401,6 +401,24 @@ impl Keyspace {
         Ok(gone)
     }
 
+    /// Removes a row whose time is over. Its value need not be in memory for that.
+    pub fn remove_expired(&mut self, key: &[u8], version: i64) {
+        let db = self.unit.db;
+        let at = match self.find(db, key) {
+            Some(at) => {
+                let entry = &self.entries[at as usize];
+                if entry.value.is_none() || entry.is_alive(self.unit.now) {
+                    return;
+                }
+                at
+            }
+            None if self.dbs[usize::from(db)].flushed.is_some() => return,
+            None => self.insert(db, key, None, NEVER, version),
+        };
+        self.stats.expired += 1;
+        self.replace(at, None, Expiry::Never);
+    }
+
     /// Whether the key was there and its time is over. One that was over when it was first looked
     /// at counts, too, if nobody has removed it.
     pub fn has_expired(&mut self, key: &[u8]) -> Result<bool, Failure> {
@@ -418,12 +436,10 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Something was pushed: whoever is blocked on the key may go on after this unit.
+    /// Whoever is blocked on the key looks again after this unit. They do so anyway when the unit
+    /// changes the key.
     pub fn signal(&mut self, key: &[u8]) {
-        let db = self.unit.db;
-        if !self.awaited.is_empty() && self.awaited.contains_key(&(db, key.into())) {
-            self.ready.push((db, key.into()));
-        }
+        note_ready(&self.awaited, &mut self.ready, self.unit.db, key);
     }
 
     /// Empties a database.
@@ -719,3 +735,21 @@ fn seconds(ms: i64) -> u32 {
 }
 
 type Seen = SmallVec<[(u8, u64); 2]>;
+
+type Names = hashbrown::HashSet<(u16, Box<[u8]>), foldhash::fast::RandomState>;
+
+/// A key's name as it is looked up, borrowed.
+#[derive(Hash)]
+struct Name<'a>(u16, &'a [u8]);
+
+impl hashbrown::Equivalent<(u16, Box<[u8]>)> for Name<'_> {
+    fn equivalent(&self, (db, key): &(u16, Box<[u8]>)) -> bool {
+        self.0 == *db && *self.1 == **key
+    }
+}
+
+fn note_ready(awaited: &Names, ready: &mut Vec<(u16, Box<[u8]>)>, db: u16, key: &[u8]) {
+    if !awaited.is_empty() && awaited.contains(&Name(db, key)) {
+        ready.push((db, key.into()));
+    }
+}

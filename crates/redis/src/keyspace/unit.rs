@@ -180,9 +180,11 @@ impl Keyspace {
             open.dirty.push(touched.at);
             open.bytes += weight;
         }
+        let key = &self.entries[touched.at as usize].key;
         if !self.watched.is_empty() {
-            self.watched.changed(db, &self.entries[touched.at as usize].key);
+            self.watched.changed(db, key);
         }
+        super::note_ready(&self.awaited, &mut self.ready, db, key);
         true
     }
 

@@ -5,7 +5,9 @@
 
 pub mod group;
 mod hash;
+mod index;
 mod list;
+mod order;
 mod packed;
 mod set;
 pub mod stream;

@@ -1,5 +1,10 @@
 //! Pipelines in pieces, fairness, clients that do not read, ends.
 
+use std::sync::Arc;
+
+use ::redis::reply::{Recorded, Reply};
+use ::redis::server::Event;
+
 use super::{World, TRUSTING};
 use crate::control::messages::{Shutdown, ToWorker};
 
@@ -92,6 +97,41 @@ fn one_client_more_than_allowed_is_told_so() {
     world.settle();
     let third = world.connect();
     world.says(third, PING, "+PONG\r\n");
+}
+
+#[test]
+fn messages_nobody_asked_for_come_in_order_and_not_without_end() {
+    let mut world = World::new(&format!("{TRUSTING}redis.output_limit = \"64KiB\"\n"));
+    let client = world.connect();
+    world.send(client, b"HELLO 3\r\nPING\r\nSET a 1\r\nPING\r\n");
+    world.settle();
+    assert!(world.heard(client).ends_with("*0\\r\\n+PONG\\r\\n"));
+    let conn = world.plane.clients[client].conn;
+    let mut message = Recorded::new(3);
+    message.push(1);
+    message.bulk(&[b'x'; 1000]);
+    let message = Arc::new(message);
+    let push = |world: &mut World| {
+        let message = message.clone();
+        world.plane.shared.engine().server.tell(Event::Push { conn, message });
+        world.plane.told(ToWorker::RedisEvents);
+        world.turn();
+    };
+    push(&mut world);
+    assert_eq!(world.heard(client), "", "it waits behind what waits");
+    world.commit();
+    let expected = format!("+OK\\r\\n+PONG\\r\\n>1\\r\\n$1000\\r\\n{}\\r\\n", "x".repeat(1000));
+    assert_eq!(world.heard(client), expected);
+
+    world.deaf.push(client);
+    for _ in 0..60 {
+        push(&mut world);
+        assert!(world.closed.is_empty());
+    }
+    for _ in 0..10 {
+        push(&mut world);
+    }
+    assert_eq!(world.closed, [client]);
 }
 
 #[test]

@@ -1,0 +1,19 @@
+//! The Redis door: protocol, log-in, TLS and limits, byte by byte.
+
+mod access;
+mod protocol;
+
+use crate::kit::{Config, Database};
+
+/// A door where clients have to log in.
+fn guarded(database: &Database) -> Config {
+    Config::of(database)
+        .set("listen.redis", "127.0.0.1:{redis_port}")
+        .set("redis.user", "app")
+        .set("redis.default_user", "app")
+}
+
+/// A door where everybody may come in.
+fn open(database: &Database) -> Config {
+    guarded(database).set("auth.method", "trust")
+}

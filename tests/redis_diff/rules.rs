@@ -1,0 +1,330 @@
+//! When two replies count as the same: byte for byte, but for the cases named here.
+
+use crate::reply::Reply::{self, Bulk, Line, Many};
+use crate::scenario::Command;
+
+/// What a reply's bytes depend on beside the command and the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    Exact,
+    /// Members of a set come in any order.
+    Unordered,
+    /// So do a hash's fields, each with its value.
+    UnorderedPairs,
+    /// SORT BY leaves open how equal weights are ordered, and what GET adds goes with them.
+    UnorderedGroups(usize),
+    /// A time that runs: the replies are read one after the other.
+    Near(i64),
+    /// Chance, a clock or an implementation decides: kind and number of elements only.
+    Shape,
+    /// Fields that tell about the process or about nodes of a tree; times are near.
+    WithoutFields(&'static [&'static str]),
+    /// XPENDING: id, consumer, milliseconds, count.
+    IdleThird,
+}
+
+/// How far clocks may be apart, in milliseconds: a loaded machine, and the door's batches.
+const MILLISECONDS: i64 = 5_000;
+const SECONDS: i64 = 5;
+
+/// A time in milliseconds since 1970 and not a count.
+const MODERN: i64 = 1_500_000_000_000;
+
+fn rule(command: &[Vec<u8>]) -> Rule {
+    let upper = |at: usize| {
+        let word = command.get(at).map_or(&[][..], Vec::as_slice);
+        String::from_utf8_lossy(word).to_uppercase()
+    };
+    match upper(0).as_str() {
+        "SMEMBERS" | "SINTER" | "SUNION" | "SDIFF" | "KEYS" | "HKEYS" | "HVALS" | "PUBSUB" => {
+            Rule::Unordered
+        }
+        "HGETALL" => Rule::UnorderedPairs,
+        "SORT" | "SORT_RO" => sorted_by(command),
+        "TTL" | "EXPIRETIME" => Rule::Near(SECONDS),
+        "PTTL" | "PEXPIRETIME" => Rule::Near(MILLISECONDS),
+        "RANDOMKEY" | "SRANDMEMBER" | "HRANDFIELD" | "ZRANDMEMBER" | "SPOP" | "TIME" | "DUMP"
+        | "MEMORY" | "SCAN" | "HSCAN" | "SSCAN" | "ZSCAN" => Rule::Shape,
+        // Redis 7.2 has encodings that 7.0 has not; the door has none of them.
+        "OBJECT" => match upper(1).as_str() {
+            "IDLETIME" => Rule::Near(SECONDS),
+            "ENCODING" | "REFCOUNT" => Rule::Shape,
+            _ => Rule::Exact,
+        },
+        "CLIENT" if upper(1) == "ID" => Rule::Shape,
+        // Whether there was one is judged by XINFO.
+        "XGROUP" if upper(1) == "CREATECONSUMER" => Rule::Shape,
+        // Redis 7.2 has more commands, and tells more about each.
+        "COMMAND" if matches!(upper(1).as_str(), "COUNT" | "INFO" | "") => Rule::Shape,
+        "HELLO" => Rule::WithoutFields(&["version", "id", "modules"]),
+        "XPENDING" if command.len() > 3 => Rule::IdleThird,
+        "XINFO" => Rule::WithoutFields(&[
+            "radix-tree-keys",
+            "radix-tree-nodes",
+            "idle",
+            // Since Redis 7.2.
+            "inactive",
+            "active-time",
+        ]),
+        _ => Rule::Exact,
+    }
+}
+
+fn sorted_by(command: &[Vec<u8>]) -> Rule {
+    let is = |word: &Vec<u8>, name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    let by = command.windows(2).any(|two| is(&two[0], "BY") && two[1].contains(&b'*'));
+    let gets = command.iter().filter(|word| is(word, "GET")).count();
+    if by {
+        Rule::UnorderedGroups(gets.max(1))
+    } else {
+        Rule::Exact
+    }
+}
+
+/// What Redis 7.0 says, and what the door and Redis 7.2 say instead.
+const REWORDED: &[(&str, &str)] = &[
+    ("ERR timeout is negative", "ERR timeout is out of range"),
+    (
+        "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.",
+        "ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' must be specified.",
+    ),
+    (
+        "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.",
+        "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be \
+         specified.",
+    ),
+    (
+        "ERR Protocol error: invalid multibulk length",
+        "ERR Protocol error: too big mbulk count string",
+    ),
+];
+
+/// How strict a comparison is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// The oracle is older than Redis 7.2, which words some errors anew and writes scores with
+    /// as few digits as they need.
+    pub old_oracle: bool,
+}
+
+impl Rules {
+    /// Whether `subject` says the same as `oracle`. `queued` are the commands that an EXEC has
+    /// run.
+    pub fn same(
+        self,
+        command: &[Vec<u8>],
+        queued: &[Command],
+        oracle: &Reply,
+        subject: &Reply,
+    ) -> bool {
+        if let (Some(left), Some(right)) = (oracle.error(), subject.error()) {
+            return oracle == subject || self.reworded(left, right);
+        }
+        if let (true, Many(tag, left), Many(other, right)) = (is_exec(command), oracle, subject) {
+            return tag == other
+                && left.len() == right.len()
+                && (0..left.len()).all(|at| {
+                    let command = queued.get(at).map_or(&[][..], Vec::as_slice);
+                    self.same(command, &[], &left[at], &right[at])
+                });
+        }
+        let rule = rule(command);
+        match (rule, oracle, subject) {
+            (Rule::Exact, ..) => {
+                oracle == subject
+                    || (self.old_oracle && tells_scores(command) && same_scores(oracle, subject))
+            }
+            (Rule::Near(by), Line(b':', _), Line(b':', _)) => near(oracle, subject, by),
+            (Rule::Shape, Many(tag, left), Many(other, right)) => {
+                tag == other && (varies(command) || left.len() == right.len())
+            }
+            (Rule::Shape, Line(tag, _) | Bulk(tag, _), Line(other, _) | Bulk(other, _)) => {
+                tag == other
+            }
+            (Rule::WithoutFields(names), ..) => {
+                // Only since 7.2 does a consumer exist that has asked and got nothing.
+                let more: &[&str] = if self.old_oracle { &["consumers"] } else { &[] };
+                let names = [names, more].concat();
+                same_trees(&without(oracle, &names), &without(subject, &names))
+            }
+            (Rule::IdleThird, ..) => same_pending(oracle, subject),
+            (_, Many(..), Many(..)) => in_order(rule, oracle) == in_order(rule, subject),
+            _ => oracle == subject,
+        }
+    }
+
+    pub fn reworded(self, oracle: &[u8], subject: &[u8]) -> bool {
+        let pair =
+            |(old, new): &(&str, &str)| old.as_bytes() == oracle && new.as_bytes() == subject;
+        self.old_oracle && REWORDED.iter().any(pair)
+    }
+}
+
+/// Commands whose replies hold scores, scripts among them.
+fn tells_scores(command: &[Vec<u8>]) -> bool {
+    let name = command.first().map_or(&[][..], Vec::as_slice).to_ascii_uppercase();
+    [&b"Z"[..], b"BZ", b"EVAL", b"GEO"].iter().any(|start| name.starts_with(start))
+}
+
+/// Elements of a whole iteration, where ZSCAN has scores.
+pub fn same_pages(rules: Rules, oracle: &[Reply], subject: &[Reply]) -> bool {
+    oracle == subject
+        || (rules.old_oracle
+            && oracle.len() == subject.len()
+            && oracle.iter().zip(subject).all(|(left, right)| same_scores(left, right)))
+}
+
+/// Equal, but for numbers with 17 digits where fewer say the same.
+fn same_scores(oracle: &Reply, subject: &Reply) -> bool {
+    match (oracle, subject) {
+        (Many(tag, left), Many(other, right)) => {
+            tag == other
+                && left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| same_scores(left, right))
+        }
+        (Line(tag @ b',', left), Line(other, right)) | (Bulk(tag, left), Bulk(other, right)) => {
+            let number = |text| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
+            let same = |(left, right): (f64, f64)| left.to_bits() == right.to_bits();
+            tag == other && (left == right || number(left).zip(number(right)).is_some_and(same))
+        }
+        _ => oracle == subject,
+    }
+}
+
+pub fn is_exec(command: &[Vec<u8>]) -> bool {
+    command.first().is_some_and(|word| word.eq_ignore_ascii_case(b"EXEC"))
+}
+
+/// Replies whose number of elements belongs to the implementation.
+fn varies(command: &[Vec<u8>]) -> bool {
+    command.first().is_some_and(|word| word.eq_ignore_ascii_case(b"COMMAND"))
+}
+
+fn near(left: &Reply, right: &Reply, by: i64) -> bool {
+    match (left.integer(), right.integer()) {
+        // No expiry, and no key.
+        (Some(left), Some(right)) if left < 0 || right < 0 => left == right,
+        (Some(left), Some(right)) => left.abs_diff(right) <= by.unsigned_abs(),
+        _ => false,
+    }
+}
+
+fn in_order(rule: Rule, reply: &Reply) -> Reply {
+    let Many(tag, children) = reply else {
+        return reply.clone();
+    };
+    let size = match rule {
+        Rule::UnorderedPairs => 2,
+        Rule::UnorderedGroups(size) => size,
+        _ => 1,
+    };
+    let mut groups: Vec<&[Reply]> = children.chunks(size).collect();
+    groups.sort();
+    Many(*tag, groups.concat())
+}
+
+/// `reply` without these fields of its maps, which RESP2 writes as arrays.
+fn without(reply: &Reply, names: &[&str]) -> Reply {
+    let Many(tag, children) = reply else {
+        return reply.clone();
+    };
+    let mut kept = Vec::new();
+    let mut rest = children.iter();
+    while let Some(child) = rest.next() {
+        let text = child.text().map(String::from_utf8_lossy);
+        if text.is_some_and(|text| names.contains(&text.as_ref())) {
+            rest.next();
+        } else {
+            kept.push(without(child, names));
+        }
+    }
+    Many(*tag, kept)
+}
+
+/// Equal, but for times of the present.
+fn same_trees(left: &Reply, right: &Reply) -> bool {
+    match (left, right) {
+        (Many(tag, left), Many(other, right)) => {
+            tag == other
+                && left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| same_trees(left, right))
+        }
+        _ => left == right || (is_time(left) && is_time(right) && near(left, right, MILLISECONDS)),
+    }
+}
+
+fn is_time(reply: &Reply) -> bool {
+    reply.integer().is_some_and(|number| number > MODERN)
+}
+
+fn same_pending(left: &Reply, right: &Reply) -> bool {
+    let (left, right) = (left.children(), right.children());
+    left.len() == right.len()
+        && left.iter().zip(right).all(|(left, right)| {
+            let (left, right) = (left.children(), right.children());
+            left.len() == right.len()
+                && left.iter().zip(right).enumerate().all(|(at, (left, right))| match at {
+                    2 => near(left, right, MILLISECONDS),
+                    _ => left == right,
+                })
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::words;
+
+    fn read(text: &str) -> Reply {
+        Reply::parse(text.as_bytes()).expect("a reply").expect("a whole one").0
+    }
+
+    #[track_caller]
+    fn check(command: &str, left: &str, right: &str, expected: bool) {
+        let rules = Rules { old_oracle: false };
+        let verdict = rules.same(&words(command), &[], &read(left), &read(right));
+        assert_eq!(verdict, expected, "{command}");
+    }
+
+    #[test]
+    fn only_what_the_list_names_is_let_through() {
+        check("GET a", "$1\r\na\r\n", "$1\r\nb\r\n", false);
+        check("GET a", "$-1\r\n", "*-1\r\n", false);
+        check("SMEMBERS a", "*2\r\n:1\r\n:2\r\n", "*2\r\n:2\r\n:1\r\n", true);
+        check("SMEMBERS a", "*2\r\n:1\r\n:2\r\n", "*2\r\n:2\r\n:2\r\n", false);
+        check("SMEMBERS a", "*1\r\n:1\r\n", "~1\r\n:1\r\n", false);
+        check("LRANGE a 0 -1", "*2\r\n:1\r\n:2\r\n", "*2\r\n:2\r\n:1\r\n", false);
+        check("PTTL a", ":1000\r\n", ":1100\r\n", true);
+        check("PTTL a", ":-1\r\n", ":-2\r\n", false);
+        check("PTTL a", ":1000\r\n", ":100000\r\n", false);
+        check("PTTL a", "-ERR x\r\n", ":100000\r\n", false);
+        check("XINFO GROUPS a", "*2\r\n+idle\r\n:1\r\n", "*2\r\n+idle\r\n:2\r\n", true);
+        check("XINFO GROUPS a", "*2\r\n+lag\r\n:1\r\n", "*2\r\n+lag\r\n:2\r\n", false);
+    }
+
+    #[test]
+    fn what_exec_returns_is_judged_by_what_was_queued() {
+        let (left, right) = ("*1\r\n*2\r\n:1\r\n:2\r\n", "*1\r\n*2\r\n:2\r\n:1\r\n");
+        for (queued, expected) in [("SMEMBERS a", true), ("LRANGE a 0 1", false)] {
+            let queued = [words(queued)];
+            let rules = Rules { old_oracle: false };
+            let verdict = rules.same(&words("EXEC"), &queued, &read(left), &read(right));
+            assert_eq!(verdict, expected, "{queued:?}");
+        }
+    }
+
+    #[test]
+    fn an_older_oracle_words_some_things_differently() {
+        let scores = ("$19\r\n0.10000000000000001\r\n", "$3\r\n0.1\r\n");
+        let errors = ("-ERR timeout is negative\r\n", "-ERR timeout is out of range\r\n");
+        for (command, (left, right)) in [("ZSCORE z m", scores), ("BLPOP l inf", errors)] {
+            for old_oracle in [false, true] {
+                let rules = Rules { old_oracle };
+                let verdict = rules.same(&words(command), &[], &read(left), &read(right));
+                assert_eq!(verdict, old_oracle, "{command}");
+            }
+        }
+        let strict = Rules { old_oracle: true };
+        assert!(!strict.same(&words("GET s"), &[], &read(scores.0), &read(scores.1)));
+    }
+}
