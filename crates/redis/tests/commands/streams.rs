@@ -75,6 +75,20 @@ fn blocked_consumers_share_what_comes_and_are_told_when_their_group_goes() {
     rig.check("XGROUP DESTROY s g", "1");
     let said = "!NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option";
     assert_eq!(rig.told(one), [said]);
+    rig.check("XGROUP CREATE s g $", "OK");
+    assert_eq!(rig.run_as(one, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >"), "");
+    rig.check("DEL s", "1");
+    assert_eq!(rig.told(one), [said]);
+    rig.check("XGROUP CREATE s g $ MKSTREAM", "OK");
+    assert_eq!(rig.run_as(one, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >"), "");
+    assert_eq!(rig.run_as(two, "XREAD BLOCK 0 STREAMS s $"), "");
+    rig.check("SET s text", "OK");
+    let wrong = "!WRONGTYPE Operation against a key holding the wrong kind of value";
+    assert_eq!(rig.told(one), [wrong]);
+    assert_eq!(rig.told(two), Vec::<String>::new());
+    rig.check("DEL s", "1");
+    rig.check("XADD s 1-0 f v", "\"1-0\"");
+    assert_eq!(rig.told(two), ["[[\"s\" [[\"1-0\" [\"f\" \"v\"]]]]]"]);
 }
 
 #[test]
