@@ -78,7 +78,8 @@ impl Call<'_> {
             return;
         }
         let has = |letter: u8| memchr::memchr(letter, classes).is_some();
-        if !has(class) && !(has(b'A') && !matches!(class, b'm' | b'n')) {
+        let of_all = !matches!(class, b'm' | b'n') && has(b'A');
+        if !of_all && !has(class) {
             return;
         }
         let db = self.keys.db();

@@ -14,6 +14,7 @@ pub mod extended;
 pub mod failure;
 pub mod flow;
 pub mod geohash;
+pub mod hyperloglog;
 pub mod keyspace;
 pub mod loaded;
 pub mod name;

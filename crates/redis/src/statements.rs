@@ -150,14 +150,13 @@ pub const PAGES: Statement = Statement {
     types: &[],
 };
 
-/// Keys on pages from the first up to the second that expired before a time (milliseconds since
-/// 1970): database, key, version.
+/// Keys on pages from the first up to the second whose time is over: database, key, version.
 pub const EXPIRED: Statement = Statement {
     name: "expired",
     sql: "SELECT db, coalesce(name, key), ver FROM redis.kv \
           WHERE ctid >= format('(%s,0)', $1)::tid AND ctid < format('(%s,0)', $2)::tid \
-          AND expires_at <= timestamptz 'epoch' + $3 * interval '1 ms'",
-    types: &[INT8, INT8, INT8],
+          AND expires_at <= now()",
+    types: &[INT8, INT8],
 };
 
 /// Removes up to so many rows of removed collections: how many it were.

@@ -20,6 +20,7 @@ mod expiry;
 mod geo;
 pub mod glob;
 mod hashes;
+mod hyperloglog;
 mod keys;
 mod lcs;
 mod lists;
@@ -150,6 +151,7 @@ const GROUPS: &[&[Command]] = &[
     lists_blocking::COMMANDS,
     sets::COMMANDS,
     sort::COMMANDS,
+    hyperloglog::COMMANDS,
     zsets::COMMANDS,
     zset_ranges::COMMANDS,
     zset_pops::COMMANDS,

@@ -441,6 +441,8 @@ impl Engine {
         let Some(session) = self.server.sessions.get_mut(conn) else { return };
         session.db = before.db;
         session.multi = before.multi.map(|multi| *multi);
+        // Between its first run and this one nobody looked after what it watches.
+        session.tripped |= session.multi.is_some() && !before.watching.is_empty();
         for (db, key) in before.watching {
             self.keys.watched.add(db, &key, conn);
             if !session.watching.contains(&(db, key.clone())) {

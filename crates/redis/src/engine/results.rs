@@ -26,6 +26,13 @@ impl Engine {
                     self.keys.loaded(db, &key, row);
                     self.arrived(loading.conns);
                 }
+                Told::Expired { keys } => {
+                    for (db, key, version) in keys {
+                        self.keys.begin(db, self.now, true, false);
+                        self.keys.remove_expired(&key, version);
+                        self.keys.end(None);
+                    }
+                }
                 Told::Postponed { db, keys } => {
                     self.wanted.extend(keys.into_iter().map(|key| (db, key)));
                 }

@@ -107,7 +107,7 @@ impl Keyspace {
     /// Nothing of these batches is in the tables: what they changed is forgotten.
     pub fn forget(&mut self, batches: impl IntoIterator<Item = Open>) {
         for open in batches {
-            for at in open.dirty {
+            for at in open.dirty.into_iter().chain(open.checks) {
                 self.drop_entry(at);
             }
             for db in open.flushes {

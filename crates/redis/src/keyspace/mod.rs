@@ -401,6 +401,24 @@ impl Keyspace {
         Ok(gone)
     }
 
+    /// Removes a row whose time is over. Its value need not be in memory for that.
+    pub fn remove_expired(&mut self, key: &[u8], version: i64) {
+        let db = self.unit.db;
+        let at = match self.find(db, key) {
+            Some(at) => {
+                let entry = &self.entries[at as usize];
+                if entry.value.is_none() || entry.is_alive(self.unit.now) {
+                    return;
+                }
+                at
+            }
+            None if self.dbs[usize::from(db)].flushed.is_some() => return,
+            None => self.insert(db, key, None, NEVER, version),
+        };
+        self.stats.expired += 1;
+        self.replace(at, None, Expiry::Never);
+    }
+
     /// Whether the key was there and its time is over. One that was over when it was first looked
     /// at counts, too, if nobody has removed it.
     pub fn has_expired(&mut self, key: &[u8]) -> Result<bool, Failure> {

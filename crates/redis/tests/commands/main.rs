@@ -3,11 +3,17 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod bitmaps;
 mod blocking;
+mod dumps;
 mod geo;
 mod hashes;
+mod hyperloglog;
+mod keys;
 mod lists;
+mod scans;
 mod sort;
+mod strings;
 mod transcript;
 mod units;
 mod zsets;

@@ -183,6 +183,8 @@ pub struct State {
     pub away: bool,
     pub loads: usize,
     pub batches: usize,
+    /// What time the tables have.
+    pub now: i64,
 }
 
 impl Shared {
@@ -245,13 +247,16 @@ impl Store for Shared {
 
     fn ask(&mut self, conn: ConnId, query: Query) {
         let mut state = self.lock();
+        let now = state.now;
+        let alive = |of: u16, row: &KvRow, db: u16| of == db && row.expires > now;
         let answer = match query {
             Query::Size { db } => {
-                Answer::Size(state.tables.kv.keys().filter(|(of, _)| *of == db).count() as u64)
+                let rows = state.tables.kv.iter().filter(|((of, _), row)| alive(*of, row, db));
+                Answer::Size(rows.count() as u64)
             }
             Query::Keys { db, after, limit, kind } => {
                 let rows = state.tables.kv.iter().filter(|((of, key), row)| {
-                    *of == db
+                    alive(*of, row, db)
                         && after.as_ref().is_none_or(|after| key > after)
                         && kind.is_none_or(|kind| row.kind.letter() == kind)
                 });
@@ -259,8 +264,8 @@ impl Store for Shared {
                 Answer::Keys { more: keys.len() == limit, keys }
             }
             Query::Random { db } => {
-                let mut keys = state.tables.kv.keys().filter(|(of, _)| *of == db);
-                Answer::Random(keys.next().map(|(_, key)| key.clone()))
+                let mut rows = state.tables.kv.iter().filter(|((of, _), row)| alive(*of, row, db));
+                Answer::Random(rows.next().map(|((_, key), _)| key.clone()))
             }
         };
         state.tables.told.push(Told::Answered { conn, answer });
@@ -379,6 +384,7 @@ impl Rig {
 
     /// A few turns, so that what one brings is seen by the next.
     pub fn turn(&mut self) {
+        self.tables.lock().now = self.now;
         for _ in 0..3 {
             self.engine.turn(self.now);
             for event in self.engine.take_events(0) {
@@ -425,6 +431,17 @@ impl Rig {
         assert_eq!(self.run(line), expected, "{line}, from memory");
         self.forget();
         assert_eq!(self.run(line), expected, "{line}, from the tables");
+    }
+}
+
+impl Rig {
+    /// Lines of `command => reply`.
+    #[track_caller]
+    pub fn table(&mut self, table: &str) {
+        for line in table.lines().filter(|line| !line.is_empty()) {
+            let (command, reply) = line.split_once(" => ").expect(line);
+            self.check(command, reply);
+        }
     }
 }
 

@@ -396,7 +396,6 @@ fn questions_about_all_keys_are_answered() {
     let expired = |params: &mut backend::calls::Params<'_>| {
         params.int8(0);
         params.int8(pages);
-        params.int8(1000);
     };
     let expired = engine.call(&statements::EXPIRED, expired).expect("answered");
     assert_eq!(expired[0][1], Some(b"over".to_vec()));
