@@ -183,11 +183,7 @@ impl Engine {
         }
         let tried = match outcome {
             Ok(()) => {
-                let barrier = self.keys.end(Some(conn)).barrier;
-                if let Some(barrier) = barrier {
-                    session.waits_for(barrier);
-                    self.await_commit(conn, barrier);
-                }
+                let barrier = self.end_unit(&mut session).barrier;
                 self.finish_reply(&mut session, &mut reply, 0);
                 self.server.sessions.put_back(session);
                 self.leave_queues(conn);
@@ -234,8 +230,8 @@ impl Engine {
         self.answer(conn, reply, None);
     }
 
-    /// When something has to be done though nothing happens: milliseconds since 1970.
-    pub fn next_due(&self) -> Option<i64> {
+    /// When the first of them has waited for long enough: milliseconds since 1970.
+    pub(super) fn next_unblocked(&self) -> Option<i64> {
         self.waiters.deadlines.first().map(|(until, _)| *until)
     }
 }

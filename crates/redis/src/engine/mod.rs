@@ -26,7 +26,10 @@
 //!   again in order, from the state before ([`Engine::restore`]), or are replied to with the error
 //!   that the event has; replies in between whose fate is committed stay. A fate of [`Fate::Lost`]: the connection is closed, nobody knows.
 
+mod after;
 mod blocking;
+mod connections;
+mod due;
 mod results;
 
 use std::sync::Arc;
@@ -35,7 +38,7 @@ use hashbrown::HashMap;
 
 use crate::args::{Args, Words};
 use crate::call::{self, Call};
-use crate::command::{Command, Flags};
+use crate::command::{self, Command, Flags, Keys};
 use crate::failure::Failure;
 use crate::flow::{Barrier, Fate, Flow, Sealed};
 use crate::keyspace::{Done, Keyspace};
@@ -103,8 +106,10 @@ pub struct Engine {
     undoing: Option<Option<String>>,
     /// What those batches were.
     undone: Vec<crate::flow::Open>,
-    /// Why PostgreSQL can't be used now, and since when, in milliseconds since 1970.
-    away: Option<(String, i64)>,
+    /// Parked by CLIENT PAUSE.
+    paused: Vec<ConnId>,
+    /// When batches in flight were sent, in microseconds.
+    sent: Vec<(u64, i64)>,
     /// Copies of what is in flight have been forgotten: rows are not looked up until it has landed.
     unsettled: bool,
     now: i64,
@@ -118,9 +123,12 @@ impl Engine {
         now: i64,
     ) -> Engine {
         let flow = Flow::new(&vec![0; shards.max(1)]);
+        let mut keys = Keyspace::new(settings.databases, flow);
+        keys.notify = settings.notify_keyspace_events;
+        let away = Some(("no connection has been made yet".to_owned(), now));
         Engine {
-            keys: Keyspace::new(settings.databases, flow),
-            server: Server { settings, started: now, ..Server::default() },
+            keys,
+            server: Server { settings, away, now, started: now, ..Server::default() },
             store,
             loading: HashMap::default(),
             wanted: Vec::new(),
@@ -130,26 +138,17 @@ impl Engine {
             throttled: Vec::new(),
             undoing: None,
             undone: Vec::new(),
-            away: Some(("no connection has been made yet".to_owned(), now)),
+            paused: Vec::new(),
+            sent: Vec::new(),
             unsettled: false,
             now,
         }
     }
 
-    pub fn connect(&mut self, worker: u8, now: i64) -> ConnId {
-        self.server.sessions.open(worker, now)
-    }
-
-    pub fn session(&mut self, conn: ConnId) -> Option<&mut Session> {
-        self.server.sessions.get_mut(conn)
-    }
-
-    pub fn disconnect(&mut self, conn: ConnId) {
-        self.leave_queues(conn);
-        if let Some(mut session) = self.server.sessions.close(conn) {
-            crate::command::transactions::unwatch_all(&mut self.keys, &mut session);
-            self.server.hub.gone(conn, &session.subscriptions);
-        }
+    /// With a clock, in microseconds since 1970: the time of slow commands and of commits is taken.
+    pub fn with_clock(mut self, clock: fn() -> i64) -> Engine {
+        self.server.clock = Some(clock);
+        self
     }
 
     pub fn fate(&self, barrier: Barrier) -> Fate {
@@ -158,10 +157,14 @@ impl Engine {
 
     /// Runs one command. `now`: milliseconds since 1970.
     pub fn run(&mut self, conn: ConnId, args: Args<'_>, now: i64, reply: &mut dyn Reply) -> Ran {
-        self.now = self.now.max(now);
+        self.set_time(now);
         let Some(mut session) = self.server.sessions.take(conn) else {
             return Ran::Done { barrier: None, before: None, close: true };
         };
+        if session.killed {
+            self.server.sessions.put_back(session);
+            return Ran::Done { barrier: None, before: None, close: true };
+        }
         session.last_seen = now;
         let ran = self.run_for(&mut session, args, reply);
         let blocked = matches!(ran, Ran::Blocked);
@@ -177,16 +180,37 @@ impl Engine {
 
     fn run_for(&mut self, session: &mut Session, args: Args<'_>, reply: &mut dyn Reply) -> Ran {
         let mark = reply.mark();
-        let command = match call::find(args) {
-            Ok(command) => command,
-            Err(failure) => {
-                if let Some(multi) = &mut session.multi {
-                    multi.failed = true;
-                }
+        let Some((command, number)) = command::find_numbered(args.at(0)) else {
+            if let Some(multi) = &mut session.multi {
+                multi.failed = true;
+            }
+            return self.refuse(session, call::unknown(args), reply, mark);
+        };
+        if let Err(failure) = call::check(command, args) {
+            self.server.stats.of(number).rejected += 1;
+            if let Some(multi) = &mut session.multi {
+                multi.failed = true;
+            }
+            return self.refuse(session, failure, reply, mark);
+        }
+        session.last_command = command.name;
+        if let Some(container) = command::container(command) {
+            if let Ok(Some(sub)) = container.find(args) {
+                session.last_command = sub.name;
+            }
+        }
+        if self.is_paused(session, command, args) {
+            self.paused.push(session.conn);
+            return Ran::Parked;
+        }
+        if let Some(multi) = &mut session.multi {
+            // Those without the flag of administrators control the transaction itself.
+            if command.flags.has(Flags::NO_MULTI.and(Flags::ADMIN)) {
+                multi.failed = true;
+                let failure = Failure::text("ERR Command not allowed inside a transaction");
                 return self.refuse(session, failure, reply, mark);
             }
-        };
-        session.last_command = command.name;
+        }
         if session.multi.is_some() && !command.flags.has(Flags::NO_MULTI) {
             return self.queue(session, args, reply, mark);
         }
@@ -197,8 +221,9 @@ impl Engine {
             let failure = Failure::said(format!(
                 "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
                  RESET are allowed in this context",
-                command.name
+                session.last_command
             ));
+            self.server.stats.of(number).rejected += 1;
             return self.refuse(session, failure, reply, mark);
         }
         if let Some(why) = session.refused.take() {
@@ -213,7 +238,7 @@ impl Engine {
             self.throttled.push(session.conn);
             return Ran::Parked;
         }
-        self.execute(session, command, args, reply, mark)
+        self.execute(session, (command, number), args, reply, mark)
     }
 
     fn refuse(
@@ -225,6 +250,7 @@ impl Engine {
     ) -> Ran {
         session.answers.clear();
         if let Failure::Said(text) = failure {
+            self.server.stats.error(&text);
             reply.error(&text);
         }
         self.finish_reply(session, reply, mark);
@@ -233,6 +259,7 @@ impl Engine {
 
     /// CLIENT REPLY OFF and SKIP: nothing is said.
     fn finish_reply(&mut self, session: &mut Session, reply: &mut dyn Reply, mark: usize) {
+        let mark = if std::mem::take(&mut session.told_anyway) { reply.mark() } else { mark };
         match session.reply_mode {
             ReplyMode::On => {}
             ReplyMode::Off => reply.rewind(mark),
@@ -272,7 +299,7 @@ impl Engine {
     fn execute(
         &mut self,
         session: &mut Session,
-        command: &'static Command,
+        (command, number): (&'static Command, u16),
         args: Args<'_>,
         reply: &mut dyn Reply,
         mark: usize,
@@ -291,6 +318,7 @@ impl Engine {
             || !session.watching.is_empty()
             || command.name == "watch";
         let undoable = is_undoable(command, session);
+        self.keys.counts_lookups = command.flags.has(Flags::READONLY);
         loop {
             self.keys.begin(session.db, self.now, latest, undoable);
             session.questions = 0;
@@ -304,14 +332,15 @@ impl Engine {
                         server: &mut self.server,
                         nested: false,
                     };
-                    (command.run)(&mut call)
+                    call.run_timed(command, number)
                 }
                 miss => miss,
             };
             match outcome {
-                Ok(()) => {}
+                Ok(()) => self.server.stats.of(number).calls += 1,
                 Err(Failure::Said(text)) => {
                     reply.rewind(mark);
+                    self.server.stats.failed(number, &text);
                     reply.error(&text);
                 }
                 Err(Failure::Uncommitted) => {
@@ -338,7 +367,12 @@ impl Engine {
                 }
             }
             session.answers.clear();
-            let done = self.keys.end(Some(session.conn));
+            if let (Some(tracking), None) = (&mut session.tracking, &session.multi) {
+                tracking.caching &= command.name == "client";
+            }
+            self.server.stats.processed += 1;
+            self.sample(session.db, command, args);
+            let done = self.end_unit(session);
             return self.done(session, done, before, reply, mark);
         }
     }
@@ -351,10 +385,6 @@ impl Engine {
         reply: &mut dyn Reply,
         mark: usize,
     ) -> Ran {
-        if let Some(barrier) = done.barrier {
-            session.waits_for(barrier);
-            self.await_commit(session.conn, barrier);
-        }
         self.finish_reply(session, reply, mark);
         let close = std::mem::take(&mut session.quitting);
         Ran::Done { barrier: done.barrier, before: done.barrier.map(|_| before), close }
@@ -452,17 +482,24 @@ impl Engine {
     }
 
     /// Too much waits for PostgreSQL: writers wait, too.
-    fn is_full(&mut self) -> bool {
-        (0..self.keys.flow.shards())
-            .any(|shard| self.keys.flow.open(shard as u8).bytes > OPEN_BYTES_MAX)
+    fn is_full(&self) -> bool {
+        self.keys.flow.open_bytes() > OPEN_BYTES_MAX
+    }
+
+    fn set_time(&mut self, now: i64) {
+        self.now = self.now.max(now);
+        self.server.now = self.now;
     }
 
     /// Everything that can be sent is sent; whoever can go on goes on.
     pub fn turn(&mut self, now: i64) {
-        self.now = self.now.max(now);
+        self.set_time(now);
         self.take_results();
         self.serve_ready();
         self.expire_blocked();
+        self.end_pause();
+        self.expire_keys();
+        self.server.tell_dropped();
         if self.undoing.is_some() {
             if self.in_flight.is_empty() {
                 self.undo_all();
@@ -484,6 +521,8 @@ impl Engine {
         loop {
             let Some(shard) = self.keys.flow.sendable(DEPTH).next() else { return };
             let sealed = self.keys.flow.seal(shard);
+            self.server.stats.sent(sealed.open.dirty.len());
+            self.sent.push((sealed.number, self.server.microseconds()));
             self.store.send(&mut self.keys, &sealed);
             self.in_flight.push(sealed);
             if !self.throttled.is_empty() {
@@ -509,6 +548,8 @@ impl Engine {
         }
         self.wanted = later;
         for (db, keys) in by_db {
+            self.server.stats.loads += 1;
+            self.server.stats.loaded += keys.len() as u64;
             self.store.load(db, keys);
         }
     }
@@ -573,9 +614,14 @@ fn is_undoable(command: &Command, session: &Session) -> bool {
     let queued = session.multi.iter().flat_map(|multi| &multi.commands);
     command.flags.has(Flags::UNDOABLE)
         || (command.name == "exec"
-            && queued.into_iter().any(|words| {
-                call::find(words.args()).is_ok_and(|command| command.flags.has(Flags::UNDOABLE))
-            }))
+            && queued.into_iter().any(|words| call::find(words.args()).is_ok_and(may_stop)))
+}
+
+/// Whether a queued command may have to wait for something behind the changes of others: a script
+/// for a key, one that is about all keys for PostgreSQL.
+fn may_stop(command: &Command) -> bool {
+    let asks = command.flags.has(Flags::READONLY) && matches!(command.keys, Keys::None);
+    asks || command.flags.has(Flags::UNDOABLE)
 }
 
 fn to_db(args: Args<'_>) -> Option<u16> {

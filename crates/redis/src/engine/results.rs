@@ -1,7 +1,6 @@
 //! What the tables have told.
 
 use super::Engine;
-use crate::flow::After;
 use crate::server::Event;
 use crate::session::ConnId;
 use crate::store::Told;
@@ -56,6 +55,7 @@ impl Engine {
                         loading.stale = true;
                     }
                     self.keys.changed_by_sql(db, &key);
+                    self.server.invalidate(&key, None);
                     self.keys.begin(db, self.now, true, false);
                     self.keys.signal(&key);
                 }
@@ -64,16 +64,18 @@ impl Engine {
                         loading.stale |= db.is_none_or(|db| db == *of);
                     }
                     self.keys.forget_all(db);
+                    self.server.invalidate_all();
                     self.wake_all();
                 }
                 Told::Taken { applied, kids, same } => self.taken(&applied, kids, same),
                 Told::Away { why } => {
                     self.keys.forget_all(None);
+                    self.server.invalidate_all();
                     for loading in self.loading.values_mut() {
                         loading.stale = true;
                     }
-                    let since = self.away.take().map_or(self.now, |(_, since)| since);
-                    self.away = Some((why, since));
+                    let since = self.server.away.take().map_or(self.now, |(_, since)| since);
+                    self.server.away = Some((why, since));
                 }
             }
         }
@@ -85,12 +87,9 @@ impl Engine {
         };
         let sealed = self.in_flight.remove(at);
         self.keys.committed_batch(&sealed);
+        self.note_committed(number);
         for after in sealed.open.after {
-            match after {
-                After::Publish { channel, message } => {
-                    self.server.publish(&channel, &message);
-                }
-            }
+            self.server.follow(after, self.keys.notify);
         }
         let mut waiters = sealed.open.waiters;
         waiters.dedup();
@@ -100,6 +99,12 @@ impl Engine {
     }
 
     fn batch_undone(&mut self, number: u64, why: Option<String>) {
+        let batches = &mut self.server.stats.batches;
+        match why {
+            None => batches.conflicts += 1,
+            Some(_) => batches.refused += 1,
+        }
+        self.sent.retain(|(other, _)| *other != number);
         if let Some(at) = self.in_flight.iter().position(|sealed| sealed.number == number) {
             // Its waiters hear of it when all is undone.
             let sealed = self.in_flight.remove(at);
@@ -132,7 +137,7 @@ impl Engine {
 
     /// PostgreSQL has been away for longer than anybody wants to wait.
     pub(super) fn hopeless(&self) -> Option<String> {
-        let (why, since) = self.away.as_ref()?;
+        let (why, since) = self.server.away.as_ref()?;
         let over = self.now.saturating_sub(*since) >= self.server.settings.patience_ms;
         over.then(|| format!("PostgreSQL can't be reached: {why}"))
     }
@@ -162,7 +167,7 @@ impl Engine {
 
     /// The tables are ours, again or for the first time.
     fn taken(&mut self, applied: &[u64], kids: i64, same: bool) {
-        self.away = None;
+        self.server.away = None;
         self.keys.set_kids(kids);
         self.wake_all();
         if same {

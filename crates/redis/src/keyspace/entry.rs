@@ -25,6 +25,8 @@ pub struct Entry {
     pub value: Option<Value>,
     /// Milliseconds since 1970.
     pub expires: i64,
+    /// Of the reminder that counts; [`NEVER`] when there is none.
+    pub due: i64,
     /// Of the row, when all batches that are sealed have committed.
     pub version: i64,
     /// The last batch of its shard with a change of it; 0 when there is none.
@@ -68,6 +70,7 @@ impl Entry {
             used_at: 0,
             value,
             expires,
+            due: NEVER,
             version,
             dirty: 0,
             stored,

@@ -76,17 +76,6 @@ impl Keyspace {
         gone
     }
 
-    /// The versions that watched keys must have: 0 for one that must not exist.
-    pub fn write_checks(&self, sealed: &Sealed, mut check: impl FnMut(u16, &[u8], i64)) {
-        for at in &sealed.open.checks {
-            let entry = &self.entries[*at as usize];
-            // What the batch itself writes is checked there, and its version is not known here.
-            if entry.version != super::UNKNOWN && !sealed.open.dirty.contains(at) {
-                check(entry.db, &entry.key, entry.version);
-            }
-        }
-    }
-
     /// The batch is in the tables.
     pub fn committed_batch(&mut self, sealed: &Sealed) {
         self.flow.commit(sealed);
@@ -107,8 +96,16 @@ impl Keyspace {
     /// Nothing of these batches is in the tables: what they changed is forgotten.
     pub fn forget(&mut self, batches: impl IntoIterator<Item = Open>) {
         for open in batches {
-            for at in open.dirty.into_iter().chain(open.checks) {
+            for at in open.dirty {
                 self.drop_entry(at);
+            }
+            for (db, key, _) in open.checks {
+                let at = self.find(db, &key).map(|at| (at, &self.entries[at as usize]));
+                if let Some((at, entry)) = at {
+                    if entry.is_clean(self.flow.committed(entry.shard)) {
+                        self.drop_entry(at);
+                    }
+                }
             }
             for db in open.flushes {
                 self.dbs[usize::from(db)].flushed = None;

@@ -18,6 +18,7 @@
 //!   [`Keyspace::settle`] after elements may have been removed.
 
 mod entry;
+mod expiry;
 mod memory;
 mod unit;
 
@@ -76,14 +77,26 @@ pub struct Keyspace {
     /// Where eviction goes on.
     hand: usize,
     kids: i64,
+    /// When entries expire.
+    reminders: expiry::Reminders,
+    /// Which changes are told.
+    pub notify: crate::notify::Notify,
+    /// Somebody wants to hear of changes: CLIENT TRACKING.
+    pub is_tracked: bool,
+    /// Whether what [`Keyspace::look`] finds counts as found by a read.
+    pub counts_lookups: bool,
     pub stats: Stats,
 }
 
 /// What has been counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stats {
+    /// Entries that were in memory, and those that were not.
     pub hits: u64,
     pub misses: u64,
+    /// Keys that reads found, and that did not exist.
+    pub found: u64,
+    pub absent: u64,
     pub expired: u64,
     pub evicted: u64,
 }
@@ -103,6 +116,10 @@ impl Keyspace {
             bytes: 0,
             hand: 0,
             kids: 0,
+            reminders: expiry::Reminders::default(),
+            notify: crate::notify::Notify::default(),
+            is_tracked: false,
+            counts_lookups: false,
             stats: Stats::default(),
         }
     }
@@ -132,6 +149,11 @@ impl Keyspace {
     pub fn look(&mut self, key: &[u8]) -> Result<Option<&Value>, Failure> {
         let at = self.known(key)?;
         self.use_now(at);
+        if self.counts_lookups {
+            let found = self.seen_by_unit(at)?.is_some();
+            self.stats.found += u64::from(found);
+            self.stats.absent += u64::from(!found);
+        }
         self.seen_by_unit(at)
     }
 
@@ -257,6 +279,7 @@ impl Keyspace {
             Expiry::Keep => self.known(key)?,
             _ => self.known_or_blind(key),
         };
+        self.expire_if_over(at);
         self.replace(at, Some(value), expiry);
         Ok(())
     }
@@ -269,6 +292,7 @@ impl Keyspace {
             _ => self.known_or_blind(key),
         };
         let first = self.unit.touched.iter().all(|touched| touched.at != at);
+        self.expire_if_over(at);
         self.replace(at, Some(value), expiry);
         if first && expiry != Expiry::Keep {
             self.unit.overwritten();
@@ -386,8 +410,17 @@ impl Keyspace {
             return Ok(at);
         }
         let at = self.known(key)?;
+        self.expire_if_over(at);
         self.replace(at, Some(new()), Expiry::Never);
         Ok(at)
+    }
+
+    /// What is about to be overwritten has expired before: that is told first.
+    fn expire_if_over(&mut self, at: u32) {
+        let entry = &self.entries[at as usize];
+        if entry.value.is_some() && entry.expires <= self.unit.now {
+            self.expired(at);
+        }
     }
 
     /// To be called after elements may have been removed: a collection without any is gone. True
@@ -436,6 +469,15 @@ impl Keyspace {
         Ok(())
     }
 
+    /// Bytes of a key and its value; none when it does not exist.
+    pub fn weight(&mut self, key: &[u8]) -> Result<Option<usize>, Failure> {
+        if self.look(key)?.is_none() {
+            return Ok(None);
+        }
+        let at = self.known(key)?;
+        Ok(Some(self.entries[at as usize].weight()))
+    }
+
     /// Whoever is blocked on the key looks again after this unit. They do so anyway when the unit
     /// changes the key.
     pub fn signal(&mut self, key: &[u8]) {
@@ -459,16 +501,13 @@ impl Keyspace {
             }
         }
         self.dbs[usize::from(db)].flushed = Some(barrier);
+        if self.is_tracked {
+            self.unit.after.push(After::Flushed);
+        }
         self.flow.open(0).flushes.push(db);
         if self.unit.undoable {
             self.unit.steps.push(Step::Flushed { db, before });
         }
-    }
-
-    /// A message to be published when what the unit does to this key has committed.
-    pub fn tell_after(&mut self, key: &[u8], channel: Box<[u8]>, message: Box<[u8]>) {
-        let shard = self.shard_of(self.unit.db, key);
-        self.unit.after.push((shard, After::Publish { channel, message }));
     }
 
     /// Notes all keys of a command that are not in memory, so that they are loaded together and
@@ -574,6 +613,7 @@ impl Keyspace {
             use std::hash::BuildHasher;
             hasher.hash_one(&*entries[*at as usize].key)
         });
+        self.remind(at);
         at
     }
 
@@ -602,11 +642,7 @@ impl Keyspace {
     fn saw(&mut self, at: u32) {
         let entry = &self.entries[at as usize];
         if entry.dirty > self.flow.committed(entry.shard) {
-            let seen = &mut self.unit.saw;
-            match seen.iter_mut().find(|(shard, _)| *shard == entry.shard) {
-                Some((_, seq)) => *seq = entry.dirty.max(*seq),
-                None => seen.push((entry.shard, entry.dirty)),
-            }
+            self.unit.saw_batch(entry.shard, entry.dirty);
         }
     }
 
@@ -615,7 +651,7 @@ impl Keyspace {
         let now = self.unit.now;
         let entry = &self.entries[at as usize];
         if entry.value.is_some() && !entry.is_alive(now) {
-            self.stats.expired += 1;
+            self.expired(at);
             self.replace(at, None, Expiry::Never);
             return;
         }

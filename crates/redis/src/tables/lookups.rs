@@ -6,10 +6,10 @@ use super::{Tables, LOADER};
 use crate::changes::{changes, Changes};
 use crate::loaded;
 use crate::name;
-use crate::query::{Answer, Query};
+use crate::query::{Answer, Database, Query};
 use crate::session::ConnId;
 use crate::statements::{
-    Statement, EXPIRED, FIRST_KEYS, KEYS, LOAD, PAGES, RANDOM_KEY, SIZE, SWEEP,
+    Statement, DATABASES, EXPIRED, FIRST_KEYS, KEYS, LOAD, PAGES, RANDOM_KEY, SIZE, SWEEP,
 };
 use crate::store::Told;
 
@@ -35,8 +35,8 @@ pub enum Lookup {
 }
 
 /// What the loader prepares.
-pub const LOOKUPS: [&Statement; 8] =
-    [&LOAD, &SIZE, &KEYS, &FIRST_KEYS, &RANDOM_KEY, &EXPIRED, &PAGES, &SWEEP];
+pub const LOOKUPS: [&Statement; 9] =
+    [&LOAD, &SIZE, &DATABASES, &KEYS, &FIRST_KEYS, &RANDOM_KEY, &EXPIRED, &PAGES, &SWEEP];
 
 impl Tables {
     pub(super) fn look_up(&mut self, db: u16, keys: Vec<Box<[u8]>>) {
@@ -89,6 +89,10 @@ impl Tables {
             Query::Random { db } => {
                 let called = calls.call(tag, RANDOM_KEY.name, |params| params.int2(db as i16));
                 (called, 0, Answer::Random(None))
+            }
+            Query::Databases => {
+                let called = calls.call(tag, DATABASES.name, |_| {});
+                (called, 0, Answer::Databases(Vec::new()))
             }
         };
         match called.and_then(|()| calls.sync()) {
@@ -144,6 +148,12 @@ impl Tables {
                 Answer::Size(size) => *size = columns.int8()?.unwrap_or(0) as u64,
                 Answer::Keys { keys, .. } => keys.push(columns.bytea()?.into()),
                 Answer::Random(key) => *key = columns.raw()?.map(Box::from),
+                Answer::Databases(databases) => databases.push(Database {
+                    db: columns.int2()?.unwrap_or(0) as u16,
+                    keys: columns.int8()?.unwrap_or(0) as u64,
+                    expires: columns.int8()?.unwrap_or(0) as u64,
+                    left_ms: columns.int8()?.unwrap_or(0),
+                }),
                 Answer::Failed(_) => {}
             },
             Some(Lookup::Expired { keys }) => super::sweep::read_expired(keys, columns)?,

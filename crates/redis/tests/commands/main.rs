@@ -5,13 +5,16 @@ mod rig;
 
 mod bitmaps;
 mod blocking;
+mod connection;
 mod dumps;
 mod geo;
 mod hashes;
 mod hyperloglog;
 mod keys;
 mod lists;
+mod pubsub;
 mod scans;
+mod server;
 mod sort;
 mod strings;
 mod transcript;

@@ -11,11 +11,11 @@ use redis::args::Words;
 use redis::engine::{Engine, Ran};
 use redis::flow::{Fate, Sealed};
 use redis::keyspace::{Keyspace, NEVER, UNKNOWN};
-use redis::query::{Answer, Query};
+use redis::query::{Answer, Database, Query};
 use redis::reply::Recorded;
 use redis::rows::Rows;
 use redis::server::{Event, Settings};
-use redis::session::ConnId;
+use redis::session::{ConnId, Peer};
 use redis::store::{Links, Row, Store, Told};
 use redis::value::{Hash, Kind, List, Set, Str, Stream, Tracked, Value, Zset};
 
@@ -267,6 +267,16 @@ impl Store for Shared {
                 let mut rows = state.tables.kv.iter().filter(|((of, _), row)| alive(*of, row, db));
                 Answer::Random(rows.next().map(|((_, key), _)| key.clone()))
             }
+            Query::Databases => {
+                let mut databases = BTreeMap::<u16, Database>::new();
+                for ((db, _), row) in &state.tables.kv {
+                    let database = databases.entry(*db).or_default();
+                    database.db = *db;
+                    database.keys += 1;
+                    database.expires += u64::from(row.expires != NEVER);
+                }
+                Answer::Databases(databases.into_values().collect())
+            }
         };
         state.tables.told.push(Told::Answered { conn, answer });
     }
@@ -304,6 +314,16 @@ impl Links for Shared {
     }
 }
 
+/// Client `number`, from a port of its own.
+pub fn peer(number: u64) -> Peer {
+    Peer {
+        address: format!("127.0.0.1:{}", 50_000 + number).into(),
+        local_address: "127.0.0.1:6379".into(),
+        user: "ann".into(),
+        fd: 8,
+    }
+}
+
 pub struct Rig {
     pub engine: Engine,
     pub tables: Shared,
@@ -324,7 +344,7 @@ impl Rig {
     pub fn with(settings: Settings) -> Rig {
         let (tables, now) = (Shared::default(), 1_700_000_000_000);
         let mut engine = Engine::new(settings, Box::new(tables.clone()), 3, now);
-        let conn = engine.connect(0, now);
+        let conn = engine.connect(0, peer(1), now);
         tables.told(Told::Taken { applied: vec![0; 3], kids: 1 << 40, same: true });
         engine.turn(now);
         let (answers, resumed, redo) = (HashMap::new(), Vec::new(), Vec::new());
@@ -332,7 +352,8 @@ impl Rig {
     }
 
     pub fn client(&mut self) -> ConnId {
-        self.engine.connect(0, self.now)
+        let number = self.engine.server.sessions.opened() + 1;
+        self.engine.connect(0, peer(number), self.now)
     }
 
     /// Runs a command of the first client: words as `redis-cli` takes them, with "quotes" and \xHH.

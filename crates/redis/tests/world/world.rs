@@ -11,7 +11,7 @@ use redis::engine::{Before, Engine, Ran};
 use redis::flow::{Barrier, Fate};
 use redis::reply::Recorded;
 use redis::server::{Event, Settings};
-use redis::session::ConnId;
+use redis::session::{ConnId, Peer};
 use redis::tables::{Identity, Tables};
 
 use crate::kit::{log_in, Database};
@@ -66,7 +66,7 @@ impl World {
     }
 
     pub fn client(&mut self) -> ConnId {
-        self.engine.connect(0, wall())
+        self.engine.connect(0, Peer::default(), wall())
     }
 
     #[track_caller]

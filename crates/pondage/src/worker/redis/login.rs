@@ -22,9 +22,6 @@ use crate::control::messages::ToControl;
 /// The name that stands for the configured default user.
 pub(super) const DEFAULT: &str = "default";
 
-/// What HELLO says of this server: the Redis whose commands these are.
-const VERSION: &str = "7.2.4";
-
 const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 const HELLO_NOT_AUTHENTICATED: &str =
@@ -245,15 +242,12 @@ impl Client {
             Wish::Hello { protocol, name } => (protocol, name),
         };
         self.protocol = protocol.unwrap_or(self.protocol);
-        let mut number = 0;
-        if let Some(session) = turn.engine.session(self.conn) {
-            number = session.number;
-            session.protocol = if self.protocol == Protocol::Resp3 { 3 } else { 2 };
-            if let Some(name) = name {
-                session.name = name;
-            }
-        }
-        let hello = |to: &mut super::writer::Writer<'_>| put_hello(to, number);
+        let number = protocol.map(|protocol| if protocol == Protocol::Resp3 { 3 } else { 2 });
+        let conn = self.conn;
+        let engine = &mut *turn.engine;
+        let hello = |to: &mut super::writer::Writer<'_>| {
+            engine.hello(conn, number, name.as_deref(), to);
+        };
         match waited {
             true => self.say_waited(command, hello),
             false => self.say(command, hello),
@@ -348,22 +342,4 @@ fn read_hello<'a>(args: Args<'a>) -> Result<Hello<'a>, String> {
         }
     }
     Ok(hello)
-}
-
-fn put_hello(to: &mut dyn Reply, number: u64) {
-    to.map(7);
-    to.bulk(b"server");
-    to.bulk(b"redis");
-    to.bulk(b"version");
-    to.bulk(VERSION.as_bytes());
-    to.bulk(b"proto");
-    to.integer(i64::from(to.protocol()));
-    to.bulk(b"id");
-    to.integer(number as i64);
-    to.bulk(b"mode");
-    to.bulk(b"standalone");
-    to.bulk(b"role");
-    to.bulk(b"master");
-    to.bulk(b"modules");
-    to.array(0);
 }

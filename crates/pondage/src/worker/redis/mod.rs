@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use ::redis::server::Event;
-use ::redis::session::ConnId;
+use ::redis::session::{ConnId, Peer};
 use backend::moment::Moment;
 use hashbrown::HashMap;
 use wire::resp::{Parser, Protocol};
@@ -164,12 +164,9 @@ impl RedisPlane {
         let wall = self.wall();
         let conn = {
             let mut engine = self.shared.engine();
-            let conn = engine.connect(self.worker, wall);
-            if let Some(session) = engine.session(conn) {
-                session.user = login::first_user(&config).into();
-                (session.address, session.local_address) = addresses(&ends);
-            }
-            conn
+            let (address, local_address) = addresses(&ends);
+            let user = login::first_user(&config).into();
+            engine.connect(self.worker, Peer { address, local_address, user, fd: 0 }, wall)
         };
         let slot = self.clients.insert(|_, generation| Client {
             generation,
