@@ -5,6 +5,7 @@
 
 mod cluster;
 mod coalescing;
+mod demo;
 mod docs;
 mod drivers;
 mod kit;

@@ -110,6 +110,9 @@ struct OptionFlags {
     /// Address for PostgreSQL clients, may be repeated: 0.0.0.0:6432, unix:/run/pondage
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
+    /// Address for Redis clients, or off: 127.0.0.1:6379
+    #[arg(long, value_name = "ADDRESS")]
+    redis: Option<String>,
     /// Address of metrics and health checks, or off
     #[arg(long, value_name = "ADDRESS")]
     http: Option<String>,
@@ -126,8 +129,8 @@ struct OptionFlags {
 
 impl From<OptionFlags> for Flags {
     fn from(options: OptionFlags) -> Flags {
-        let OptionFlags { listen, http, workers, log_level, log_format } = options;
-        Flags { listen, http, workers, log_level, log_format }
+        let OptionFlags { listen, redis, http, workers, log_level, log_format } = options;
+        Flags { listen, redis, http, workers, log_level, log_format }
     }
 }
 

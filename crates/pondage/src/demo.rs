@@ -5,7 +5,7 @@ pub mod cluster;
 
 use std::fmt;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -21,10 +21,16 @@ use cluster::{Cluster, ClusterError};
 /// User, password and database of the demo.
 const NAME: &str = "demo";
 
+/// The Redis door's usual address; in the demo it is open.
+const REDIS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6379);
+
+const REDIS_VARIABLE: &str = "PONDAGE_LISTEN__REDIS";
+
 /// Logical decoding is what caches and streams need.
 const SETTINGS: [&str; 1] = ["wal_level=logical"];
 
 const SAMPLE: &str = include_str!("demo/sample.sql");
+const KEYS: &str = include_str!("demo/keys.sql");
 
 /// Why there is no demo.
 enum Refused {
@@ -135,6 +141,13 @@ fn welcome(addresses: &Addresses, directory: &str) -> String {
             door.port(),
         );
     }
+    let redis = addresses.redis.iter().find_map(|address| address.parse::<SocketAddr>().ok());
+    if let Some(redis) = redis {
+        let redis = reachable(redis);
+        text += &format!(
+            "  redis-cli -u redis://{NAME}:{NAME}@{redis} --no-auth-warning HGETALL customer:1\n"
+        );
+    }
     if let Some(http) = addresses.http {
         let http = reachable(http);
         text += &format!("  curl http://{http}/metrics\n  curl http://{http}/healthz\n");
@@ -160,6 +173,12 @@ fn configure(options: DemoOptions, cluster: &Cluster) -> Result<(Config, Vec<Str
     let url = format!("postgres://{NAME}:{NAME}@/{NAME}?host={directory}&port={port}");
     let config = Config::from_url(&url, environment.clone(), flags.clone())?;
     let mut moved = Vec::new();
+    // Elsewhere it is off unless somebody says otherwise; who says so here means it.
+    let opens_redis = flags.redis.is_none() && !environment.has(REDIS_VARIABLE);
+    if opens_redis {
+        let free = free_instead(REDIS, &mut moved);
+        flags.redis = Some(free.unwrap_or(REDIS).to_string());
+    }
     let defaults =
         Config::from_url(&url, crate::config::Environment::default(), Default::default())?;
     if flags.listen.is_empty() && config.listen.postgres == defaults.listen.postgres {
@@ -175,7 +194,7 @@ fn configure(options: DemoOptions, cluster: &Cluster) -> Result<(Config, Vec<Str
         let free = config.listen.http.and_then(|address| free_instead(address, &mut moved));
         flags.http = free.map(|address| address.to_string());
     }
-    match moved.is_empty() {
+    match moved.is_empty() && !opens_redis {
         true => Ok((config, moved)),
         false => Ok((Config::from_url(&url, environment, flags)?, moved)),
     }
@@ -198,6 +217,9 @@ fn load_sample(cluster: &Cluster) -> Result<(), Refused> {
             .await?;
         execute(cluster, "postgres", &format!("CREATE DATABASE {NAME} OWNER {NAME}")).await?;
         execute(cluster, NAME, &format!("SET SESSION AUTHORIZATION {NAME}; {SAMPLE}")).await?;
+        let schema = redis::schema::install();
+        let as_owner = format!("SET SESSION AUTHORIZATION {NAME}");
+        execute(cluster, NAME, &format!("{as_owner}; {schema}; {KEYS}")).await?;
         // So that the first plans are good ones.
         execute(cluster, NAME, "VACUUM ANALYZE").await
     };
@@ -274,6 +296,7 @@ mod tests {
         assert!(cluster.alive());
         let counts = "SELECT 1/(count(*) = 5000)::int FROM orders; \
                       SELECT 1/(count(*) = 100000)::int FROM pgbench_accounts; \
+                      SELECT 1/(count(*) = 104)::int FROM redis.kv; \
                       SELECT 1/(current_setting('wal_level') = 'logical')::int";
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let counted = runtime.expect("runtime").block_on(execute(&cluster, NAME, counts));

@@ -270,7 +270,7 @@ fn pondage(environment: &[(&str, &str)]) -> Command {
 
 /// `PONDAGE_BIN`, or the binary of the same profile as these tests, which `make test` builds
 /// first: cargo builds the binaries of a package for its own tests only.
-fn binary() -> PathBuf {
+pub fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("PONDAGE_BIN") {
         return path.into();
     }

@@ -70,6 +70,11 @@ impl Environment {
         self.variables.iter().any(|(name, _)| name == DATABASE_URL || name == DATABASE_URL_FILE)
     }
 
+    /// Whether there is a variable of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.variables.iter().any(|(known, _)| known == name)
+    }
+
     /// Reads every variable. Sections that `known` has are found by their name in capitals with
     /// `_` for what is no letter or digit; other names are taken in lower case.
     pub(super) fn read(&self, known: &Settings) -> (Vec<Entry>, Vec<Problem>) {

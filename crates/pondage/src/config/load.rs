@@ -18,6 +18,7 @@ use super::{Config, Origin};
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     pub listen: Vec<String>,
+    pub redis: Option<String>,
     pub http: Option<String>,
     pub workers: Option<String>,
     pub log_level: Option<String>,
@@ -323,6 +324,7 @@ fn flag_entries(flags: &Flags) -> (Vec<Entry>, Vec<Problem>) {
     let listen = (!flags.listen.is_empty()).then(|| flags.listen.join(","));
     let given = [
         (Section::Listen, "postgres", "--listen", listen.as_ref()),
+        (Section::Listen, "redis", "--redis", flags.redis.as_ref()),
         (Section::Listen, "http", "--http", flags.http.as_ref()),
         (Section::Runtime, "workers", "--workers", flags.workers.as_ref()),
         (Section::Telemetry, "log_level", "--log-level", flags.log_level.as_ref()),

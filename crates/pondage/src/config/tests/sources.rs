@@ -35,6 +35,7 @@ fn flag_beats_environment_beats_file_beats_default() {
 fn every_flag_reaches_its_option() {
     let flags = Flags {
         listen: vec!["127.0.0.1:7000".to_owned(), "unix:/tmp".to_owned()],
+        redis: Some("off".to_owned()),
         http: Some("127.0.0.1:7001".to_owned()),
         workers: Some("auto".to_owned()),
         log_level: Some("debug".to_owned()),
