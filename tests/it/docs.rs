@@ -104,7 +104,9 @@ fn every_code_is_explained_and_every_explained_code_exists() {
 
 #[test]
 fn every_metric_is_in_the_manual() {
-    let source = read(&root().join("crates/pondage/src/http/metrics.rs"));
+    let source = ["metrics", "redis_metrics"]
+        .map(|file| read(&root().join(format!("crates/pondage/src/http/{file}.rs"))))
+        .concat();
     let manual = read(&root().join("docs/operating.md"));
     let strings = source.split('"').skip(1).step_by(2);
     let families: BTreeSet<&str> = strings

@@ -130,15 +130,22 @@ fn run(
         (0..config.runtime.workers).map(|_| worker::mailbox()).collect::<io::Result<Vec<_>>>()?;
     let (handles, inboxes): (Vec<_>, Vec<_>) = mailboxes.into_iter().unzip();
     let (asks, asked) = mpsc::unbounded_channel();
-    let control =
-        Arc::new(Control::new(config.clone(), listen_tls.clone(), handles.clone(), began));
+    let epoch = SystemTime::now();
+    let shared = redis_shared(&config);
+    let control = Arc::new(Control::new(
+        config.clone(),
+        listen_tls.clone(),
+        handles.clone(),
+        shared.clone(),
+        began,
+    ));
     let door = Addresses {
         postgres: addresses,
         redis,
         http: http.as_ref().and_then(|listener| listener.local_addr().ok()),
     };
     let tls_ready = listen_tls.is_some();
-    let workers = Workers { config, listeners, handles, asks, began, tls_ready };
+    let workers = Workers { config, listeners, handles, asks, shared, epoch, began, tls_ready };
 
     let served = runtime.block_on(async {
         // Before anybody knows that we are there.
@@ -178,6 +185,8 @@ struct Workers {
     listeners: Vec<(Door, Listener)>,
     handles: Vec<WorkerHandle>,
     asks: mpsc::UnboundedSender<ToControl>,
+    shared: Option<Arc<redis::Shared>>,
+    epoch: SystemTime,
     began: Instant,
     tls_ready: bool,
 }
@@ -187,8 +196,7 @@ impl Workers {
     /// here: when every worker has ended, addresses are free and the control plane ends, too.
     fn start(self, inboxes: Vec<Inbox>) -> io::Result<JoinSet<Result<(), String>>> {
         let mut ended = JoinSet::new();
-        let (common, epoch) = (Arc::new(Common::default()), SystemTime::now());
-        let shared = redis_shared(&self.config, epoch);
+        let (common, epoch) = (Arc::new(Common::default()), self.epoch);
         for (number, inbox) in inboxes.into_iter().enumerate() {
             let doors = self.listeners.iter();
             let listeners = doors
@@ -203,7 +211,7 @@ impl Workers {
                 tls_ready: self.tls_ready,
             };
             let (control, peers) = (self.asks.clone(), self.handles.clone());
-            let redis = shared.as_ref().map(|shared| redis::Setting {
+            let redis = self.shared.as_ref().map(|shared| redis::Setting {
                 worker: setting.worker,
                 config: self.config.clone(),
                 shared: shared.clone(),
@@ -219,16 +227,22 @@ impl Workers {
 }
 
 /// The engine of the Redis door, if there is one.
-fn redis_shared(config: &Config, now: SystemTime) -> Option<Arc<redis::Shared>> {
-    let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    config.redis_pool()?;
+fn redis_shared(config: &Config) -> Option<Arc<redis::Shared>> {
+    let pool = config.redis_pool()?;
     let tables = Tables::new(Identity {
         owner: format!("process {} {:016x}", std::process::id(), rand::random::<u64>()),
+        database: pool.upstream.database.clone(),
+        role: pool.upstream.user.clone(),
         shards: config.redis.writers as usize,
         patience: REFUSED_AFTER,
     });
-    Some(Arc::new(redis::Shared::new(config, Box::new(tables), now)))
+    Some(Arc::new(redis::Shared::new(config, Box::new(tables), microseconds)))
+}
+
+/// Since 1970.
+fn microseconds() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 fn join(thread: JoinHandle<io::Result<()>>) -> Result<(), String> {

@@ -3,6 +3,7 @@
 use crate::command;
 use crate::engine::Engine;
 use crate::pubsub::Space;
+use crate::session::Session;
 use crate::stats::{Batches, Calls};
 
 #[derive(Debug, Clone, Default)]
@@ -19,6 +20,8 @@ pub struct Figures {
     pub blocked: usize,
     pub in_flight: usize,
     pub batches: Batches,
+    /// Batches that were sent once more.
+    pub retries: u64,
     /// Questions for rows, and rows asked for.
     pub loads: u64,
     pub loaded: u64,
@@ -34,13 +37,68 @@ pub struct Figures {
     pub channels: usize,
     pub patterns: usize,
     pub shard_channels: usize,
-    /// Why PostgreSQL can't be used now.
-    pub away: Option<String>,
+    /// Why PostgreSQL can't be used now, and since when, in milliseconds since 1970.
+    pub away: Option<(String, i64)>,
     /// Database, key, and about how often it was named lately.
     pub hot: Vec<(u16, Box<[u8]>, u64)>,
 }
 
+/// A connection.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// CLIENT ID.
+    pub number: u64,
+    pub user: Box<str>,
+    pub address: Box<str>,
+    pub local_address: Box<str>,
+    /// CLIENT SETNAME.
+    pub name: String,
+    /// The client library and its version.
+    pub library: String,
+    pub db: u16,
+    pub protocol: u8,
+    /// Milliseconds since 1970.
+    pub since: i64,
+    pub last_seen: i64,
+    pub last_command: &'static str,
+    pub state: &'static str,
+}
+
+impl Client {
+    fn of(session: &Session) -> Client {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (library, version) = &session.library;
+        Client {
+            number: session.number,
+            user: session.user.clone(),
+            address: session.address.clone(),
+            local_address: session.local_address.clone(),
+            name: text(&session.name),
+            library: text(&[&**library, &**version].join(&b' ')).trim_end().to_owned(),
+            db: session.db,
+            protocol: session.protocol,
+            since: session.since,
+            last_seen: session.last_seen,
+            last_command: session.last_command,
+            state: match session {
+                Session { blocked: Some(_), .. } => "blocked",
+                Session { multi: Some(_), .. } => "transaction",
+                _ if session.outstanding > 0 => "loading",
+                _ if !session.subscriptions.is_empty() => "subscribed",
+                _ => "idle",
+            },
+        }
+    }
+}
+
 impl Engine {
+    /// Everybody who is connected, in the order in which they came.
+    pub fn clients(&self) -> Vec<Client> {
+        let mut clients: Vec<Client> = self.server.sessions.iter().map(Client::of).collect();
+        clients.sort_unstable_by_key(|client| client.number);
+        clients
+    }
+
     pub fn figures(&self) -> Figures {
         let (stats, keys) = (&self.server.stats, &self.keys);
         let calls = stats.commands.iter().copied();
@@ -58,6 +116,7 @@ impl Engine {
             blocked: self.server.sessions.iter().filter(|s| s.blocked.is_some()).count(),
             in_flight: self.in_flight(),
             batches: stats.batches,
+            retries: self.store.retries(),
             loads: stats.loads,
             loaded: stats.loaded,
             resident: keys.resident(),
@@ -70,7 +129,7 @@ impl Engine {
             channels: self.server.hub.of(Space::Channel).len(),
             patterns: self.server.hub.of(Space::Pattern).len(),
             shard_channels: self.server.hub.of(Space::Shard).len(),
-            away: self.server.away.as_ref().map(|(why, _)| why.clone()),
+            away: self.server.away.clone(),
             hot: stats.hot.keys(),
         }
     }

@@ -10,6 +10,12 @@ const ERRORS_MAX: usize = 128;
 /// Upper bounds of the histogram of rows in a batch; one more bucket has what is above.
 pub const BATCH_ROWS: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 1024];
 
+/// Upper bounds of the histogram of commits, in microseconds; one more bucket has what is above.
+pub const COMMIT_US: [u64; 14] = [
+    50, 100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 102_400, 409_600,
+    1_638_400,
+];
+
 /// Of so many commands with a key, one is looked at to find the keys used most.
 const SAMPLED: u64 = 61;
 
@@ -45,6 +51,8 @@ pub struct Batches {
     pub last_commit_us: u64,
     /// By [`BATCH_ROWS`].
     pub sizes: [u64; BATCH_ROWS.len() + 1],
+    /// By [`COMMIT_US`].
+    pub commits: [u64; COMMIT_US.len() + 1],
 }
 
 #[derive(Debug, Default)]
@@ -103,6 +111,8 @@ impl Stats {
         self.batches.committed += 1;
         self.batches.commit_us += microseconds;
         self.batches.last_commit_us = microseconds;
+        let bucket = COMMIT_US.iter().position(|bound| microseconds <= *bound);
+        self.batches.commits[bucket.unwrap_or(COMMIT_US.len())] += 1;
     }
 
     /// CONFIG RESETSTAT. What was slow stays.

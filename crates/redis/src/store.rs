@@ -18,6 +18,10 @@ pub trait Store {
     fn ask(&mut self, conn: ConnId, query: Query);
     /// Whether batches can be taken now; not while PostgreSQL is away.
     fn is_ready(&self) -> bool;
+    /// Batches that were sent once more: a serialization failure, a deadlock, a lost connection.
+    fn retries(&self) -> u64 {
+        0
+    }
     /// What has happened since the last time.
     fn told(&mut self) -> Vec<Told>;
     fn links(&mut self) -> &mut dyn Links;

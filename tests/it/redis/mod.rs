@@ -1,7 +1,8 @@
-//! The Redis door: protocol, log-in, TLS and limits, byte by byte.
+//! The Redis door: protocol, log-in, TLS and limits, byte by byte; data; what an operator sees.
 
 mod access;
 mod data;
+mod operating;
 mod protocol;
 
 use crate::kit::{Config, Database};

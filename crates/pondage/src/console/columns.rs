@@ -1,5 +1,5 @@
 //! The columns of every SHOW: PgBouncer 1.25's names, order and types, on which monitoring tools
-//! rely; QUERIES and COALESCE are our own.
+//! rely; QUERIES, COALESCE and those about Redis are our own.
 //!
 //! Source: `src/admin.c` and `src/stats.c` of PgBouncer 1.25.
 
@@ -109,6 +109,19 @@ const COALESCE: &[Column] = columns! {
         "alone_again";
 };
 
+const REDIS: &[Column] = columns! { Text: "key" "value"; };
+const REDIS_COMMANDS: &[Column] = columns! {
+    Text: "command";
+    Numeric: "calls" "failed" "rejected";
+};
+const REDIS_KEYS: &[Column] = columns! { Int4: "db"; Text: "key"; Numeric: "calls"; };
+const REDIS_CLIENTS: &[Column] = columns! {
+    Int8: "id";
+    Text: "user" "state" "addr" "local_addr";
+    Int4: "db" "protocol";
+    Text: "name" "library" "last_command" "connect_time" "request_time";
+};
+
 /// The columns of a SHOW that answers with a table. HELP is a notice; FDS is not available.
 pub fn of_show(show: Show) -> Option<&'static [Column]> {
     Some(match show {
@@ -133,6 +146,10 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::Totals => TOTALS,
         Show::Queries => QUERIES,
         Show::Coalesce => COALESCE,
+        Show::Redis => REDIS,
+        Show::RedisCommands => REDIS_COMMANDS,
+        Show::RedisKeys => REDIS_KEYS,
+        Show::RedisClients => REDIS_CLIENTS,
     })
 }
 

@@ -133,6 +133,10 @@ shows! {
     Totals "TOTALS",
     Queries "QUERIES",
     Coalesce "COALESCE",
+    Redis "REDIS",
+    RedisCommands "REDIS_COMMANDS",
+    RedisKeys "REDIS_KEYS",
+    RedisClients "REDIS_CLIENTS",
 }
 
 impl Show {
@@ -166,6 +170,7 @@ pub const HELP: &str = "\n\tSHOW HELP|CONFIG|DATABASES|POOLS|CLIENTS|SERVERS|USE
     \tSHOW DNS_HOSTS|DNS_ZONES\n\
     \tSHOW STATS|STATS_TOTALS|STATS_AVERAGES|TOTALS\n\
     \tSHOW QUERIES|COALESCE\n\
+    \tSHOW REDIS|REDIS_COMMANDS|REDIS_KEYS|REDIS_CLIENTS\n\
     \tRELOAD\n\
     \tPAUSE [<db>]\n\
     \tRESUME [<db>]\n\
@@ -233,6 +238,13 @@ fn show(rest: &[Token<'_>]) -> Result<Request, Failure> {
         }
         if let Some(setting) = settings::find(&word) {
             return Ok(Request::ShowSetting(setting));
+        }
+    }
+    // What is about Redis may be two words.
+    if let [Token::Word(first), Token::Word(second)] = rest {
+        if let Some(show) = Show::find(&format!("{first}_{second}")).filter(|_| is(first, "redis"))
+        {
+            return Ok(Request::Show(show));
         }
     }
     // pgjdbc's getTransactionIsolation.

@@ -10,6 +10,7 @@ use super::{Condition, Pending, Process};
 use crate::config::Config;
 use crate::control::messages::{Shutdown, ToWorker};
 use crate::link::Ends;
+use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
 
 /// Databases `app` and `reports`, no wildcard, the user `web`.
@@ -102,6 +103,7 @@ pub struct Fake {
     pub condition: Mutex<Condition>,
     pub shutdowns: Mutex<Vec<Shutdown>>,
     pub reload: Mutex<Result<Vec<String>, String>>,
+    pub redis: Mutex<Option<Snapshot>>,
     workers: Vec<mpsc::UnboundedSender<ToWorker>>,
 }
 
@@ -117,6 +119,7 @@ impl Fake {
             condition: Mutex::new(Condition { listening: true, stopping: false }),
             shutdowns: Mutex::default(),
             reload: Mutex::new(Ok(Vec::new())),
+            redis: Mutex::default(),
             workers: senders,
         };
         (Arc::new(fake), inboxes)
@@ -147,6 +150,10 @@ impl Process for Fake {
 
     fn condition(&self) -> Condition {
         *self.condition.lock().expect("not poisoned")
+    }
+
+    fn redis(&self, _clients: bool) -> Option<Snapshot> {
+        self.redis.lock().expect("not poisoned").clone()
     }
 }
 

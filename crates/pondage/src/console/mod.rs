@@ -22,11 +22,13 @@ use wire::pg::sqlstate;
 
 use crate::config::Config;
 use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
+use crate::worker::redis::Snapshot;
 
 pub mod columns;
 pub mod command;
 pub mod operator;
 pub mod queries;
+pub mod redis;
 pub mod session;
 mod settings;
 pub mod show;
@@ -69,6 +71,9 @@ pub trait Process: Send + Sync + 'static {
     fn shutdown(&self, how: Shutdown);
 
     fn condition(&self) -> Condition;
+
+    /// The engine of the Redis door, if there is one.
+    fn redis(&self, clients: bool) -> Option<Snapshot>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -187,12 +187,14 @@ impl Operator {
         let pools = view::pools(&view.workers);
         let switches = self.switches().clone();
         let sampler = self.sampler();
+        let redis = self.process.redis(show == Show::RedisClients);
         let facts = Facts {
             config: &config,
             workers: &view.workers,
             pools: &pools,
             switches: &switches,
             sampler: &sampler,
+            redis: redis.as_ref(),
             now: self.now(),
         };
         show::table(show, &facts).ok_or_else(none)

@@ -9,9 +9,10 @@ use super::command::{self, Show};
 use super::operator::Switches;
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
-use super::{columns, queries, view};
+use super::{columns, queries, redis, view};
 use crate::config::{Config, Host, PoolOptions};
 use crate::link::Ends;
+use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
 
 /// What every SHOW is made of.
@@ -22,6 +23,8 @@ pub struct Facts<'a> {
     pub pools: &'a [PoolSnapshot],
     pub switches: &'a Switches,
     pub sampler: &'a Sampler,
+    /// None if there is no Redis door.
+    pub redis: Option<&'a Snapshot>,
     pub now: Moment,
 }
 
@@ -55,6 +58,10 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::Totals => totals(facts),
         Show::Queries => queries::rows(facts.workers),
         Show::Coalesce => facts.pools.iter().map(queries::coalesced).collect(),
+        Show::Redis => redis::overview(facts.config, facts.redis),
+        Show::RedisCommands => facts.redis.map_or_else(Vec::new, redis::commands),
+        Show::RedisKeys => facts.redis.map_or_else(Vec::new, redis::keys),
+        Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),
     };
     Some(Table { columns: columns.into(), rows })
 }
@@ -280,7 +287,7 @@ fn connection(worker: u8, one: &ConnectionSnapshot, side: Side) -> Vec<Value> {
 }
 
 /// "2026-11-20 14:05:10 UTC"; a clock outside of years 1970 to 9999 shows its limit.
-fn time(at: SystemTime) -> String {
+pub fn time(at: SystemTime) -> String {
     let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
     let timestamp = i64::try_from(seconds)
         .ok()

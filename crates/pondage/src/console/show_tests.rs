@@ -17,6 +17,7 @@ fn words(row: &[Value]) -> String {
 }
 
 struct Given {
+    redis: Option<crate::worker::redis::Snapshot>,
     config: Config,
     workers: Vec<WorkerSnapshot>,
     switches: Switches,
@@ -31,6 +32,7 @@ impl Given {
             workers,
             switches: Switches::default(),
             sampler: Sampler::new(Moment(1_000_000)),
+            redis: None,
             now: Moment(2_000_000),
         }
     }
@@ -43,6 +45,7 @@ impl Given {
             pools: &pools,
             switches: &self.switches,
             sampler: &self.sampler,
+            redis: self.redis.as_ref(),
             now: self.now,
         };
         let table = table(show, &facts).expect("a table");

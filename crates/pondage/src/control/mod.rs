@@ -39,7 +39,7 @@ use wire::pg::auth::Secret;
 use crate::config::{Config, PoolConfig};
 use crate::console::Console;
 use crate::link::{Door, Ends, Link};
-use crate::worker::WorkerHandle;
+use crate::worker::{redis, WorkerHandle};
 use authquery::AuthQueries;
 use dial::Dialer;
 use judge::Judges;
@@ -59,6 +59,7 @@ pub struct Control {
     dialer: Arc<Dialer>,
     auth_queries: AuthQueries,
     judges: Judges,
+    redis: Option<Arc<redis::Shared>>,
     handshakes: Semaphore,
     cancels: Semaphore,
     /// The clock of every [`Moment`].
@@ -76,6 +77,7 @@ impl Control {
         config: Arc<Config>,
         listen_tls: Option<Arc<ServerConfig>>,
         workers: Vec<WorkerHandle>,
+        redis: Option<Arc<redis::Shared>>,
         began: Instant,
     ) -> Control {
         let dialer = Arc::new(Dialer::default());
@@ -86,6 +88,7 @@ impl Control {
             auth_queries: AuthQueries::new(dialer.clone()),
             judges: Judges::new(dialer.clone()),
             dialer,
+            redis,
             handshakes: Semaphore::new(HANDSHAKES_MAX),
             cancels: Semaphore::new(CANCELS_MAX),
             began,

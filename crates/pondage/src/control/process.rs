@@ -7,6 +7,7 @@ use super::messages::{Shutdown, ToWorker};
 use super::{tls, Control};
 use crate::config::{self, Config};
 use crate::console::{Condition, Pending, Process};
+use crate::worker::redis;
 
 impl Process for Control {
     fn config(&self) -> Arc<Config> {
@@ -41,6 +42,10 @@ impl Process for Control {
     fn condition(&self) -> Condition {
         let stopping = self.shutdown.borrow().is_some();
         Condition { listening: self.listening.load(Ordering::Relaxed) && !stopping, stopping }
+    }
+
+    fn redis(&self, clients: bool) -> Option<redis::Snapshot> {
+        self.redis.as_ref().map(|shared| shared.snapshot(clients))
     }
 }
 

@@ -62,19 +62,41 @@ impl Exposition {
 
     /// Writes the buckets, sum and count of durations, in seconds.
     pub fn histogram(&mut self, labels: &Labels<'_>, histogram: &Histogram) {
+        let bounds = (0..histogram.buckets.len()).map_while(Histogram::bound_us);
+        let bounds: Vec<String> = bounds.map(|us| Seconds(us).to_string()).collect();
+        self.write_buckets(labels, &bounds, &histogram.buckets, &Seconds(histogram.sum_us));
+    }
+
+    /// Writes a histogram of whole numbers: the upper bounds of all buckets but the last, what is
+    /// in each, and the sum of all.
+    pub fn buckets(&mut self, bounds: &[String], counts: &[u64], sum: u64) {
+        self.write_buckets(&[], bounds, counts, &sum);
+    }
+
+    /// The same of durations in microseconds, written as seconds.
+    pub fn buckets_of_seconds(&mut self, bounds: &[u64], counts: &[u64], sum: u64) {
+        let bounds: Vec<String> = bounds.iter().map(|us| Seconds(*us).to_string()).collect();
+        self.write_buckets(&[], &bounds, counts, &Seconds(sum));
+    }
+
+    fn write_buckets(
+        &mut self,
+        labels: &Labels<'_>,
+        bounds: &[String],
+        counts: &[u64],
+        sum: &dyn std::fmt::Display,
+    ) {
         let family = self.family;
         let mut below = 0;
-        for (bucket, count) in histogram.buckets.iter().enumerate() {
+        for (bucket, count) in counts.iter().enumerate() {
             below += count;
-            let bound =
-                Histogram::bound_us(bucket).map_or("+Inf".to_owned(), |us| Seconds(us).to_string());
             let mut labels = labels.to_vec();
-            labels.push(("le", &bound));
+            labels.push(("le", bounds.get(bucket).map_or("+Inf", String::as_str)));
             let labels = braces(&labels);
             self.line(format_args!("{family}_bucket{labels} {below}"));
         }
         let labels = braces(labels);
-        self.line(format_args!("{family}_sum{labels} {}", Seconds(histogram.sum_us)));
+        self.line(format_args!("{family}_sum{labels} {sum}"));
         // Of the same addition as the last bucket, with which it has to agree.
         self.line(format_args!("{family}_count{labels} {below}"));
     }

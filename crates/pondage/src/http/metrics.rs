@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 
 use super::exposition::{Exposition, Kind, Labels};
 use super::process::Usage;
+use super::redis_metrics;
 use crate::console::view::{self, View};
 use crate::console::Condition;
 use crate::route::Why;
+use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{PoolSnapshot, Totals};
 
 /// Writes the page.
-pub fn page(view: &View, condition: Condition, usage: &Usage) -> String {
+pub fn page(view: &View, redis: Option<&Snapshot>, condition: Condition, usage: &Usage) -> String {
     let mut page = Exposition::default();
     about(&mut page, condition);
     workers(&mut page, view);
@@ -20,6 +22,7 @@ pub fn page(view: &View, condition: Condition, usage: &Usage) -> String {
     pool_counters(&mut page, &pools);
     coalescing(&mut page, &pools);
     durations(&mut page, &pools);
+    redis_metrics::families(&mut page, redis);
     process(&mut page, usage);
     page.into_text()
 }

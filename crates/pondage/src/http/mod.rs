@@ -29,6 +29,7 @@ use crate::console::Process;
 mod exposition;
 mod metrics;
 mod process;
+mod redis_metrics;
 mod state;
 
 /// Connections at one time; more wait in the kernel's queue.
@@ -145,7 +146,7 @@ async fn metrics_page(State(process): State<Door>) -> Response {
     let view = view::look(&*process, WORKER_WAIT).await;
     // Reading /proc blocks; a page without those figures is better than none.
     let usage = tokio::task::spawn_blocking(process::usage).await.unwrap_or_default();
-    let body = metrics::page(&view, process.condition(), &usage);
+    let body = metrics::page(&view, process.redis(false).as_ref(), process.condition(), &usage);
     page(StatusCode::OK, exposition::CONTENT_TYPE, body)
 }
 

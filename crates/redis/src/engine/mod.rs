@@ -56,6 +56,9 @@ const QUEUED_BYTES_MAX: usize = 64 << 20;
 /// Bytes of values that may wait in open batches; beyond it writers are parked.
 const OPEN_BYTES_MAX: usize = 64 << 20;
 
+/// Why nothing can be done at the beginning.
+pub const NOT_YET: &str = "no connection has been made yet";
+
 #[derive(Debug)]
 pub enum Ran {
     Done {
@@ -90,7 +93,7 @@ struct Loading {
 pub struct Engine {
     pub keys: Keyspace,
     pub server: Server,
-    store: Box<dyn Store + Send>,
+    pub(crate) store: Box<dyn Store + Send>,
     loading: Waiting,
     /// Keys to be asked for at the end of the turn.
     wanted: Vec<(u16, Box<[u8]>)>,
@@ -125,7 +128,7 @@ impl Engine {
         let flow = Flow::new(&vec![0; shards.max(1)]);
         let mut keys = Keyspace::new(settings.databases, flow);
         keys.notify = settings.notify_keyspace_events;
-        let away = Some(("no connection has been made yet".to_owned(), now));
+        let away = Some((NOT_YET.to_owned(), now));
         Engine {
             keys,
             server: Server { settings, away, now, started: now, ..Server::default() },

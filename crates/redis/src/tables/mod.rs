@@ -34,6 +34,9 @@ const LOADER: usize = 0;
 pub struct Identity {
     /// Names this process and no other, in `redis.shard`.
     pub owner: String,
+    /// Where its connections lead, and as which role: for what an operator is told.
+    pub database: String,
+    pub role: String,
     /// Writers, and so shards.
     pub shards: usize,
     /// How long a batch that can't be applied for a reason that may pass is tried again.
@@ -145,6 +148,10 @@ impl Store for Tables {
 
     fn is_ready(&self) -> bool {
         self.phase == Phase::Ready
+    }
+
+    fn retries(&self) -> u64 {
+        self.figures.retries
     }
 
     fn told(&mut self) -> Vec<Told> {

@@ -18,6 +18,9 @@ const OWNERS: u64 = 5;
 const TAKE: u64 = 6;
 pub const TAGS: u64 = 100;
 
+/// `insufficient_privilege`
+const FORBIDDEN: &str = "42501";
+
 /// Collections' numbers of an owner: so many for each epoch.
 const KIDS_BITS: u32 = 36;
 
@@ -78,7 +81,11 @@ impl Tables {
 
     /// The next step of a link that is being prepared.
     pub(super) fn prepare_on(&mut self, link: usize) {
-        if let Some((_, why)) = self.links[link].error.take() {
+        if let Some((sqlstate, why)) = self.links[link].error.take() {
+            let why = match sqlstate.as_str() {
+                FORBIDDEN if self.taking.step == INSTALL => format!("{why}; {}", self.grant()),
+                _ => why,
+            };
             self.drop_link(link, &why);
             return;
         }
@@ -110,6 +117,13 @@ impl Tables {
             }
         };
         self.check(LOADER, asked);
+    }
+
+    /// What lets the schema be made.
+    fn grant(&self) -> String {
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let (database, role) = (quoted(&self.identity.database), quoted(&self.identity.role));
+        format!("the schema redis can't be made: GRANT CREATE ON DATABASE {database} TO {role}")
     }
 
     fn prepare_lookups(&mut self) -> Result<(), backend::calls::Refused> {

@@ -8,7 +8,7 @@ use wire::resp::Parser;
 
 use super::client::Hold;
 use super::running::{Lost, Turn};
-use super::{queue, Effect, RedisPlane};
+use super::{links, queue, Effect, RedisPlane};
 use crate::control::messages::{Ref, ToWorker};
 
 impl RedisPlane {
@@ -26,8 +26,24 @@ impl RedisPlane {
         for event in events {
             self.event(&mut engine, event);
         }
+        if self.worker == links::WORKER {
+            self.report(&engine);
+        }
         let due = engine.next_due();
         self.due = due.map(|at| self.now.after(Duration::from_millis((at - wall).max(0) as u64)));
+    }
+
+    /// Tells the log when the tables can be used, and when and why not any more.
+    fn report(&mut self, engine: &Engine) {
+        let why = engine.server.away.as_ref().map(|(why, _)| why.as_str());
+        if why == self.reported.as_deref() {
+            return;
+        }
+        match why {
+            Some(why) => tracing::warn!(event = "redis_away", "Redis data can't be used: {why}"),
+            None => tracing::info!(event = "redis_ready", "Redis data can be used"),
+        }
+        self.reported = why.map(str::to_owned);
     }
 
     fn event(&mut self, engine: &mut Engine, event: Event) {

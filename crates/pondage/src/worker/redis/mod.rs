@@ -24,6 +24,7 @@ mod writer;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use ::redis::engine::NOT_YET;
 use ::redis::session::{ConnId, Peer};
 use backend::moment::Moment;
 use hashbrown::HashMap;
@@ -37,7 +38,7 @@ pub use client::Client;
 use client::{Held, Hold};
 use links::Link;
 use running::Turn;
-pub use shared::Shared;
+pub use shared::{Shared, Snapshot};
 use spares::Spares;
 
 /// The first byte of a TLS connection, and of no command. Source: RFC 8446, 5.1.
@@ -111,6 +112,8 @@ pub struct RedisPlane {
     next_tick: Moment,
     ticks: u64,
     shutdown: Option<Shutdown>,
+    /// Why the tables can't be used, as the log has been told.
+    reported: Option<String>,
 }
 
 impl RedisPlane {
@@ -138,6 +141,7 @@ impl RedisPlane {
             next_tick: Moment(0),
             ticks: 0,
             shutdown: None,
+            reported: Some(NOT_YET.to_owned()),
         }
     }
 

@@ -1,9 +1,9 @@
 //! What all workers share for Redis clients: the engine.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use ::redis::engine::Engine;
+use ::redis::figures::{Client, Figures};
 use ::redis::notify::Notify;
 use ::redis::server::Settings;
 use ::redis::store::Store;
@@ -19,23 +19,34 @@ pub struct Shared {
     pub clients: Budget,
 }
 
+/// What the engine is and has done.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    pub figures: Figures,
+    pub clients: Vec<Client>,
+    /// Milliseconds since 1970.
+    pub now: i64,
+}
+
 impl Shared {
-    /// `now`: milliseconds since 1970.
-    pub fn new(config: &Config, store: Box<dyn Store + Send>, now: i64) -> Shared {
-        let shards = config.redis.writers as usize;
-        let engine = Engine::new(settings(config), store, shards, now).with_clock(microseconds);
+    /// `clock`: microseconds since 1970, for taking the time of commands and commits, and for TIME.
+    pub fn new(config: &Config, store: Box<dyn Store + Send>, clock: fn() -> i64) -> Shared {
+        let (shards, now) = (config.redis.writers as usize, clock() / 1_000);
+        let engine = Engine::new(settings(config), store, shards, now).with_clock(clock);
         Shared { engine: Mutex::new(engine), clients: Budget::default() }
+    }
+
+    /// For console and metrics. The lock is held while figures are copied, and clients only if they
+    /// are asked for.
+    pub fn snapshot(&self, clients: bool) -> Snapshot {
+        let engine = self.engine();
+        let clients = if clients { engine.clients() } else { Vec::new() };
+        Snapshot { figures: engine.figures(), clients, now: engine.server.now }
     }
 
     pub fn engine(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Since 1970: for taking the time of commands and commits, and for TIME.
-fn microseconds() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// What the configuration says of the engine; the rest is as Redis has it.
