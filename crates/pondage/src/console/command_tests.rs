@@ -156,6 +156,15 @@ fn several_commands_share_a_message_and_one_bad_one_refuses_all() {
 }
 
 #[test]
+fn what_is_about_redis_may_be_two_words() {
+    for text in ["SHOW REDIS KEYS", "show redis keys", "show redis_keys"] {
+        assert_eq!(parse(text.as_bytes()), Ok(vec![Request::Show(Show::RedisKeys)]), "{text}");
+    }
+    assert!(parse(b"SHOW DNS HOSTS").is_err());
+    assert!(parse(b"SHOW REDIS NONSENSE").is_err());
+}
+
+#[test]
 fn the_help_names_every_show_that_works() {
     let known: Vec<&str> = HELP.split(|c: char| !c.is_ascii_uppercase() && c != '_').collect();
     for show in Show::ALL.iter().filter(|show| **show != Show::Fds) {

@@ -160,6 +160,28 @@ fn the_page_is_what_prometheus_reads() {
 }
 
 #[test]
+fn the_redis_door_has_its_families_when_it_is_open() {
+    let calls = ::redis::stats::Calls { calls: 7, rejected: 1, failed: 2, ..Default::default() };
+    let mut snapshot = Snapshot::default();
+    let figures = &mut snapshot.figures;
+    figures.commands = vec![("get", calls)];
+    figures.batches.rows = 12;
+    (figures.batches.sizes[0], figures.batches.sizes[10]) = (2, 1);
+    (figures.batches.commits[1], figures.batches.commit_us) = (3, 250);
+    let parsed = parse(&page(&view(), Some(&snapshot), OPEN, &usage()));
+    let get = ("command", "get");
+    assert_eq!(parsed.value("pondage_redis_up", &[]), 1.0);
+    assert_eq!(parsed.value("pondage_redis_commands_total", &[get]), 7.0);
+    let rejected = [get, ("outcome", "rejected")];
+    assert_eq!(parsed.value("pondage_redis_command_errors_total", &rejected), 1.0);
+    assert_eq!(parsed.value("pondage_redis_batch_rows_sum", &[]), 12.0);
+    assert_eq!(parsed.value("pondage_redis_batch_rows_bucket", &[("le", "1024")]), 2.0);
+    assert_eq!(parsed.value("pondage_redis_batch_rows_bucket", &[("le", "+Inf")]), 3.0);
+    assert_eq!(parsed.value("pondage_redis_commit_seconds_bucket", &[("le", "0.0001")]), 3.0);
+    assert_eq!(parsed.value("pondage_redis_commit_seconds_sum", &[]), 0.00025);
+}
+
+#[test]
 fn pools_of_several_workers_are_one_series() {
     let parsed = parse(&page(&view(), None, OPEN, &usage()));
     let app = [("database", "app"), ("user", "web")];
