@@ -11,7 +11,8 @@ enum Rule {
     Unordered,
     /// So do a hash's fields, each with its value.
     UnorderedPairs,
-    /// SORT BY leaves open how equal weights are ordered, and what GET adds goes with them.
+    /// SORT BY leaves open how equal weights are ordered, and a set that is not sorted; what GET
+    /// adds goes with them.
     UnorderedGroups(usize),
     /// A time that runs: the replies are read one after the other.
     Near(i64),
@@ -72,12 +73,13 @@ fn rule(command: &[Vec<u8>]) -> Rule {
 
 fn sorted_by(command: &[Vec<u8>]) -> Rule {
     let is = |word: &Vec<u8>, name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-    let by = command.windows(2).any(|two| is(&two[0], "BY") && two[1].contains(&b'*'));
+    let has = |name: &str| command.iter().skip(2).any(|word| is(word, name));
     let gets = command.iter().filter(|word| is(word, "GET")).count();
-    if by {
-        Rule::UnorderedGroups(gets.max(1))
-    } else {
-        Rule::Exact
+    match (has("BY"), has("LIMIT")) {
+        // What comes first in a set that is not sorted is anybody's guess.
+        (true, true) => Rule::Shape,
+        (true, false) => Rule::UnorderedGroups(gets.max(1)),
+        (false, _) => Rule::Exact,
     }
 }
 
@@ -321,6 +323,8 @@ mod tests {
         check("PTTL a", ":-1\r\n", ":-2\r\n", false);
         check("PTTL a", ":1000\r\n", ":100000\r\n", false);
         check("PTTL a", "-ERR x\r\n", ":100000\r\n", false);
+        check("SORT a BY nosort", "*2\r\n:1\r\n:2\r\n", "*2\r\n:2\r\n:1\r\n", true);
+        check("SORT a", "*2\r\n:1\r\n:2\r\n", "*2\r\n:2\r\n:1\r\n", false);
         check("XINFO GROUPS a", "*2\r\n+idle\r\n:1\r\n", "*2\r\n+idle\r\n:2\r\n", true);
         check("XINFO GROUPS a", "*2\r\n+lag\r\n:1\r\n", "*2\r\n+lag\r\n:2\r\n", false);
     }

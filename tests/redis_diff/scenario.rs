@@ -156,6 +156,9 @@ const DUETS: &[(&str, &str, &str)] = &[
 /// The steps of `seed`, from the families named.
 pub fn generate(seed: u64, families: &[String]) -> Vec<Step> {
     let mut writer = Writer::new(seed, families);
+    if writer.has("script") {
+        writer.send(0, vec![words("SCRIPT FLUSH")]);
+    }
     let length = 20 + writer.dice.below(60);
     while writer.steps.len() < length {
         writer.step();
