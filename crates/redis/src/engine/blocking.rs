@@ -66,6 +66,11 @@ impl Engine {
         }
     }
 
+    /// The connection runs its blocked command again by itself, or has gone.
+    pub fn unblock(&mut self, conn: ConnId) {
+        self.leave_queues(conn);
+    }
+
     /// It waits no more.
     pub fn leave_queues(&mut self, conn: ConnId) -> Option<Blocked> {
         let blocked = self.server.sessions.get_mut(conn)?.blocked.take()?;

@@ -131,6 +131,8 @@ impl Engine {
         self.keys.forget(opens);
         self.wake_all();
         for conn in waiters {
+            // It runs again all that it waits for: an answer now would come too early.
+            self.leave_queues(conn);
             self.server.tell(Event::Redo { conn, refused: refused.clone() });
         }
     }
