@@ -30,7 +30,13 @@ pub const COMMANDS: &[Command] = &[
         move_element(call, End::Right, End::Left)
     }),
     of("lmove", 5, WRITE, Keys::Range(1, 2, 1), lmove),
-    of("lmpop", -4, Flags::WRITE, Keys::By(|args| Keys::counted(args, 1)), lmpop),
+    of(
+        "lmpop",
+        -4,
+        Flags::WRITE.and(Flags::MOVABLE_KEYS),
+        Keys::By(|args| Keys::counted(args, 1)),
+        lmpop,
+    ),
 ];
 
 const ONE: Keys = Keys::Range(1, 1, 1);

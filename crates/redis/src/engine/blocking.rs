@@ -67,7 +67,7 @@ impl Engine {
     }
 
     /// It waits no more.
-    pub(super) fn leave_queues(&mut self, conn: ConnId) -> Option<Blocked> {
+    pub fn leave_queues(&mut self, conn: ConnId) -> Option<Blocked> {
         let blocked = self.server.sessions.get_mut(conn)?.blocked.take()?;
         if let Some(until) = blocked.until {
             self.waiters.deadlines.remove(&(until, conn));

@@ -175,8 +175,10 @@ impl Engine {
         if same {
             return;
         }
-        // Another gateway was there: what it did is not known here.
-        let mut opens = self.keys.flow.restart(false);
+        // Another gateway was there: what has become of what was sent before is not known here. What
+        // was never sent, as before the first taking, runs again.
+        let known = self.in_flight.is_empty();
+        let mut opens = self.keys.flow.restart(known);
         opens.extend(self.in_flight.drain(..).map(|sealed| sealed.open));
         self.keys.flow.renumber(applied);
         self.give_up(opens, None);

@@ -1,9 +1,15 @@
 //! One key in memory.
 
+use smallvec::SmallVec;
+
 use crate::value::{Tracked, Value};
 
 /// It does not expire.
 pub const NEVER: i64 = i64::MAX;
+
+/// What a row says of a key that expires even later, in milliseconds since 1970: PostgreSQL's
+/// `timestamptz` and `interval` end soon after.
+pub const LAST_MOMENT: i64 = 9_000_000_000_000_000;
 
 /// A row's version, where nobody has looked: what is written overwrites whatever there is. 0 is the
 /// version of a row that does not exist.
@@ -40,7 +46,7 @@ pub struct Entry {
 /// States before the latest, the oldest first.
 #[derive(Debug, Default)]
 pub struct Past {
-    versions: Vec<Version>,
+    versions: SmallVec<[Version; 1]>,
 }
 
 #[derive(Debug)]
@@ -80,6 +86,14 @@ impl Entry {
 
     pub fn is_alive(&self, now: i64) -> bool {
         self.expires > now && self.value.is_some()
+    }
+
+    /// When it expires, as its row has it.
+    pub fn stored_expiry(&self) -> i64 {
+        match self.expires {
+            NEVER => NEVER,
+            expires => expires.min(LAST_MOMENT),
+        }
     }
 
     pub fn edits(&self) -> u64 {

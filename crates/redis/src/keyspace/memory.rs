@@ -62,13 +62,14 @@ impl Keyspace {
                 held.push(now.0);
             }
             entry.stored = now;
+            let expires = entry.stored_expiry();
             row(Changed {
                 shard: entry.shard,
                 db: entry.db,
                 key: &entry.key,
                 expected: entry.version,
                 value: entry.value.as_mut(),
-                expires: entry.expires,
+                expires,
             });
             entry.version = if entry.value.is_some() { seq as i64 } else { 0 };
         }

@@ -25,7 +25,7 @@ mod unit;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
-pub use entry::{Entry, NEVER, UNKNOWN};
+pub use entry::{Entry, LAST_MOMENT, NEVER, UNKNOWN};
 pub use memory::{Changed, Orphan};
 pub use unit::{Done, Unit};
 use unit::{Step, Touched};
@@ -488,6 +488,9 @@ impl Keyspace {
     pub fn flush(&mut self, db: u16) {
         let Some(state) = self.dbs.get(usize::from(db)) else { return };
         let (before, all) = (state.flushed, state.table.iter().copied().collect::<Vec<u32>>());
+        let mut watched = std::mem::take(&mut self.watched);
+        watched.flushed(db, |key| self.find(db, key).is_some());
+        self.watched = watched;
         let mask = ((1u64 << self.flow.shards()) - 1) as u32;
         let barrier = self.flow.fuse(mask);
         self.unit.shards |= mask;

@@ -1,7 +1,7 @@
 //! The order of a sorted set: a B+ tree that counts, so that ranks are found as fast as scores.
 //!
 //! ```text
-//!                    inner: (first, count, node) ...
+//!                    inner: firsts, counts, nodes   
 //!                   /                               \
 //!      leaf: place place place ...          leaf: place place ...
 //! ```
@@ -27,15 +27,16 @@ const WIDTH: usize = 64;
 #[derive(Debug, Clone)]
 enum Node {
     Leaf(Vec<Place>),
-    Inner(Vec<Child>),
+    Inner(Box<Inner>),
 }
 
-#[derive(Debug, Clone)]
-struct Child {
-    first: Place,
-    /// Places below it.
-    count: usize,
-    node: Node,
+/// Children, each with its first place and how many places are below it. Kept apart, since a search
+/// looks at a few of the first and a rank at many of the second.
+#[derive(Debug, Clone, Default)]
+struct Inner {
+    firsts: Vec<Place>,
+    counts: Vec<u32>,
+    nodes: Vec<Node>,
 }
 
 #[derive(Debug, Clone)]
@@ -57,16 +58,16 @@ impl Order {
         if places.len() <= full {
             return Order { root: Node::Leaf(places.to_vec()), len: places.len() };
         }
-        let leaves = places.chunks(full).map(|chunk| Child::of(Node::Leaf(chunk.to_vec())));
-        let mut level: Vec<Child> = leaves.collect();
+        let leaves = places.chunks(full).map(|chunk| Node::Leaf(chunk.to_vec()));
+        let mut level: Vec<Node> = leaves.collect();
         while level.len() > full {
             let mut rest = level.into_iter().peekable();
             level = Vec::new();
             while rest.peek().is_some() {
-                level.push(Child::of(Node::Inner(rest.by_ref().take(full).collect())));
+                level.push(Node::Inner(Box::new(rest.by_ref().take(full).collect())));
             }
         }
-        Order { root: Node::Inner(level), len: places.len() }
+        Order { root: Node::Inner(Box::new(level.into_iter().collect())), len: places.len() }
     }
 
     pub fn len(&self) -> usize {
@@ -78,7 +79,7 @@ impl Order {
         self.len += 1;
         if let Some(right) = self.root.insert(place, &than) {
             let left = std::mem::replace(&mut self.root, Node::Leaf(Vec::new()));
-            self.root = Node::Inner(vec![Child::of(left), right]);
+            self.root = Node::Inner(Box::new([left, right].into_iter().collect()));
         }
     }
 
@@ -88,12 +89,11 @@ impl Order {
             return false;
         }
         self.len -= 1;
-        while let Node::Inner(children) = &mut self.root {
-            match children.len() {
-                0 => self.root = Node::Leaf(Vec::new()),
-                1 => self.root = children.remove(0).node,
-                _ => break,
+        while let Node::Inner(inner) = &mut self.root {
+            if inner.nodes.len() > 1 {
+                break;
             }
+            self.root = inner.nodes.pop().unwrap_or(Node::Leaf(Vec::new()));
         }
         true
     }
@@ -104,11 +104,11 @@ impl Order {
         loop {
             match node {
                 Node::Leaf(places) => return count + places.partition_point(&is),
-                Node::Inner(children) => {
-                    let after = children.partition_point(|child| is(&child.first));
+                Node::Inner(inner) => {
+                    let after = inner.firsts.partition_point(&is);
                     let Some(at) = after.checked_sub(1) else { return count };
-                    count += children[..at].iter().map(|child| child.count).sum::<usize>();
-                    node = &children[at].node;
+                    count += inner.counts[..at].iter().sum::<u32>() as usize;
+                    node = &inner.nodes[at];
                 }
             }
         }
@@ -120,17 +120,15 @@ impl Order {
         loop {
             match node {
                 Node::Leaf(places) => return (places, rank),
-                Node::Inner(children) => {
-                    let mut below = children.iter();
-                    let next = below.find(|child| match rank.checked_sub(child.count) {
-                        Some(rest) => {
-                            rank = rest;
-                            false
-                        }
-                        None => true,
+                Node::Inner(inner) => {
+                    let next = inner.counts.iter().position(|count| {
+                        let count = *count as usize;
+                        let here = rank < count;
+                        rank -= if here { 0 } else { count };
+                        here
                     });
                     match next {
-                        Some(child) => node = &child.node,
+                        Some(at) => node = &inner.nodes[at],
                         None => return (&[], 0),
                     }
                 }
@@ -139,54 +137,45 @@ impl Order {
     }
 }
 
-impl Child {
-    /// The node is not empty.
-    fn of(node: Node) -> Child {
-        Child { first: node.first(), count: node.count(), node }
-    }
-}
-
 impl Node {
+    /// It is not empty.
     fn first(&self) -> Place {
         match self {
             Node::Leaf(places) => places[0],
-            Node::Inner(children) => children[0].first,
+            Node::Inner(inner) => inner.firsts[0],
         }
     }
 
-    fn count(&self) -> usize {
+    fn count(&self) -> u32 {
         match self {
-            Node::Leaf(places) => places.len(),
-            Node::Inner(children) => children.iter().map(|child| child.count).sum(),
+            Node::Leaf(places) => places.len() as u32,
+            Node::Inner(inner) => inner.counts.iter().sum(),
         }
     }
 
     fn width(&self) -> usize {
         match self {
             Node::Leaf(places) => places.len(),
-            Node::Inner(children) => children.len(),
+            Node::Inner(inner) => inner.nodes.len(),
         }
     }
 
     /// Gives what has to become its right neighbour.
-    fn insert(&mut self, place: Place, than: &impl Fn(&Place) -> Ordering) -> Option<Child> {
+    fn insert(&mut self, place: Place, than: &impl Fn(&Place) -> Ordering) -> Option<Node> {
         match self {
             Node::Leaf(places) => {
                 let at = places.partition_point(|other| than(other).is_lt());
-                let right = insert_at(places, at, place)?;
-                Some(Child::of(Node::Leaf(right)))
+                insert_at(places, at, place).map(Node::Leaf)
             }
-            Node::Inner(children) => {
-                let after = children.partition_point(|child| than(&child.first).is_lt());
+            Node::Inner(inner) => {
+                let after = inner.firsts.partition_point(|first| than(first).is_lt());
                 let at = after.saturating_sub(1);
-                let child = &mut children[at];
-                let new = child.node.insert(place, than);
-                child.first = child.node.first();
-                child.count += 1;
+                let new = inner.nodes[at].insert(place, than);
+                inner.firsts[at] = inner.nodes[at].first();
+                inner.counts[at] += 1;
                 let new = new?;
-                child.count -= new.count;
-                let right = insert_at(children, at + 1, new)?;
-                Some(Child::of(Node::Inner(right)))
+                inner.counts[at] -= new.count();
+                inner.insert(at + 1, new).map(|right| Node::Inner(Box::new(right)))
             }
         }
     }
@@ -201,22 +190,73 @@ impl Node {
                 }
                 found
             }
-            Node::Inner(children) => {
-                let after = children.partition_point(|child| than(&child.first).is_le());
+            Node::Inner(inner) => {
+                let after = inner.firsts.partition_point(|first| than(first).is_le());
                 let Some(at) = after.checked_sub(1) else { return false };
-                let child = &mut children[at];
-                if !child.node.remove(than) {
+                if !inner.nodes[at].remove(than) {
                     return false;
                 }
-                child.count -= 1;
-                if child.count == 0 {
-                    children.remove(at);
+                inner.counts[at] -= 1;
+                if inner.counts[at] == 0 {
+                    inner.remove(at);
                 } else {
-                    child.first = child.node.first();
-                    join(children, at);
+                    inner.firsts[at] = inner.nodes[at].first();
+                    inner.join(at);
                 }
                 true
             }
+        }
+    }
+}
+
+impl FromIterator<Node> for Inner {
+    fn from_iter<I: IntoIterator<Item = Node>>(nodes: I) -> Inner {
+        let nodes: Vec<Node> = nodes.into_iter().collect();
+        let firsts = nodes.iter().map(Node::first).collect();
+        let counts = nodes.iter().map(Node::count).collect();
+        Inner { firsts, counts, nodes }
+    }
+}
+
+impl Inner {
+    /// Gives the right half, if it has become too wide.
+    fn insert(&mut self, at: usize, node: Node) -> Option<Inner> {
+        let firsts = insert_at(&mut self.firsts, at, node.first());
+        let counts = insert_at(&mut self.counts, at, node.count());
+        let nodes = insert_at(&mut self.nodes, at, node);
+        Some(Inner { firsts: firsts?, counts: counts?, nodes: nodes? })
+    }
+
+    fn remove(&mut self, at: usize) -> Node {
+        self.firsts.remove(at);
+        self.counts.remove(at);
+        self.nodes.remove(at)
+    }
+
+    /// Joins a child that has become small with a neighbour, if both fit one node with room to
+    /// spare.
+    fn join(&mut self, at: usize) {
+        if self.nodes[at].width() > WIDTH / 4 {
+            return;
+        }
+        for left in [at.wrapping_sub(1), at] {
+            let (a, b) = (self.nodes.get(left), self.nodes.get(left.wrapping_add(1)));
+            let (Some(a), Some(b)) = (a, b) else { continue };
+            if a.width() + b.width() > WIDTH * 3 / 4 {
+                continue;
+            }
+            let more = self.counts[left + 1];
+            match (self.remove(left + 1), &mut self.nodes[left]) {
+                (Node::Leaf(mut more), Node::Leaf(places)) => places.append(&mut more),
+                (Node::Inner(mut more), Node::Inner(inner)) => {
+                    inner.firsts.append(&mut more.firsts);
+                    inner.counts.append(&mut more.counts);
+                    inner.nodes.append(&mut more.nodes);
+                }
+                _ => unreachable!("neighbours are of one height"),
+            }
+            self.counts[left] += more;
+            return;
         }
     }
 }
@@ -236,28 +276,4 @@ fn insert_at<T>(items: &mut Vec<T>, at: usize, item: T) -> Option<Vec<T>> {
         None => items.insert(at, item),
     }
     Some(right)
-}
-
-/// Joins a child that has become small with a neighbour, if both fit one node with room to spare.
-fn join(children: &mut Vec<Child>, at: usize) {
-    if children[at].node.width() > WIDTH / 4 {
-        return;
-    }
-    for left in [at.wrapping_sub(1), at] {
-        let (Some(a), Some(b)) = (children.get(left), children.get(left.wrapping_add(1))) else {
-            continue;
-        };
-        if a.node.width() + b.node.width() > WIDTH * 3 / 4 {
-            continue;
-        }
-        let gone = children.remove(left + 1);
-        let kept = &mut children[left];
-        match (&mut kept.node, gone.node) {
-            (Node::Leaf(places), Node::Leaf(mut more)) => places.append(&mut more),
-            (Node::Inner(nodes), Node::Inner(mut more)) => nodes.append(&mut more),
-            _ => unreachable!("neighbours are of one height"),
-        }
-        kept.count += gone.count;
-        return;
-    }
 }

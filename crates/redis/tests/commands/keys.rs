@@ -157,3 +157,53 @@ DBSIZE => 0
 fn commands_of_keys_reply_as_redis_does() {
     Rig::new().table(TABLE);
 }
+
+#[test]
+fn a_key_may_expire_after_the_last_moment_of_the_tables() {
+    let mut rig = Rig::new();
+    rig.table(
+        r#"
+SET k v PXAT 9223372036854770000 => OK
+PEXPIRETIME k => 9223372036854770000
+SET l v => OK
+PEXPIREAT l 9223372036854775806 => 1
+"#,
+    );
+    let last = redis::keyspace::LAST_MOMENT;
+    assert!(rig.tables.lock().tables.kv.values().all(|row| row.expires == last));
+    rig.forget();
+    rig.check("PEXPIRETIME k", &last.to_string());
+    rig.check("PERSIST k", "1");
+    rig.reads("TTL k", "-1");
+}
+
+#[test]
+fn what_has_expired_is_not_there() {
+    let mut rig = Rig::new();
+    rig.table(
+        r#"
+SET a 1 PX 100 => OK
+SET b 1 PX 100 => OK
+SET c 1 => OK
+"#,
+    );
+    rig.pass(100);
+    rig.reads("MGET a b c", "[(nil) (nil) \"1\"]");
+    rig.table(
+        r#"
+TYPE a => none
+DBSIZE => 1
+KEYS * => ["c"]
+RENAME a z => !ERR no such key
+COPY a z => 0
+MOVE a 1 => 0
+EXPIRE a 10 => 0
+GETDEL a => (nil)
+INCR a => 1
+TTL a => -1
+APPEND b x => 1
+TTL b => -1
+DEL a b => 2
+"#,
+    );
+}

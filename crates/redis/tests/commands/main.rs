@@ -16,6 +16,7 @@ mod pubsub;
 mod scans;
 mod server;
 mod sort;
+mod streams;
 mod strings;
 mod transcript;
 mod units;

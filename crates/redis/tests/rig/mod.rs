@@ -126,8 +126,13 @@ impl Tables {
         Some(Row { value, expires: row.expires, version: row.version })
     }
 
-    /// Writes a sealed batch; the versions that rows must have are checked.
-    fn write(&mut self, keys: &mut Keyspace, sealed: &Sealed) {
+    /// Writes a sealed batch; the versions that rows must have are checked. False when what EXEC
+    /// relied on is another's by now.
+    fn write(&mut self, keys: &mut Keyspace, sealed: &Sealed) -> bool {
+        let mut same = true;
+        for (db, key, version) in &sealed.open.checks {
+            same &= self.kv.get(&(*db, key.clone())).map_or(0, |row| row.version) == *version;
+        }
         for db in &sealed.open.flushes {
             self.kv.retain(|(of, _), _| of != db);
         }
@@ -167,6 +172,7 @@ impl Tables {
         });
         tables.orphans.extend(orphans);
         *self = tables;
+        same
     }
 }
 
@@ -226,9 +232,13 @@ impl Store for Shared {
             Some((_, tables)) => tables.clone(),
             None => state.tables.clone(),
         };
-        tables.write(keys, sealed);
+        let same = tables.write(keys, sealed);
         state.tables.pending = pending;
         state.tables.told = told;
+        if !same {
+            state.tables.told.push(Told::Conflict { number: sealed.number });
+            return;
+        }
         state.tables.pending.push((sealed.number, tables));
         if !state.slow {
             drop(state);

@@ -109,8 +109,7 @@ impl Client {
     }
 
     fn auth(&mut self, turn: &mut Turn<'_>, args: Args<'_>, taken: usize) -> Flow {
-        let in_multi =
-            turn.engine.session(self.conn).is_some_and(|session| session.multi.is_some());
+        let in_multi = self.spoils_multi(turn);
         let error = match args.len() {
             1 => Some("ERR wrong number of arguments for 'auth' command"),
             2 | 3 if in_multi => Some("ERR Command not allowed inside a transaction"),
@@ -128,10 +127,21 @@ impl Client {
         self.log_in(turn, user, password, Wish::Auth, taken)
     }
 
+    /// Between MULTI and EXEC a log-in can't be queued, as in Redis it can: its check may take a
+    /// while. It makes EXEC fail as any command does that can't be queued.
+    fn spoils_multi(&self, turn: &mut Turn<'_>) -> bool {
+        let session = turn.engine.session(self.conn);
+        match session.and_then(|session| session.multi.as_mut()) {
+            Some(multi) => {
+                multi.failed = true;
+                true
+            }
+            None => false,
+        }
+    }
+
     fn hello(&mut self, turn: &mut Turn<'_>, args: Args<'_>, taken: usize) -> Flow {
-        let in_multi =
-            turn.engine.session(self.conn).is_some_and(|session| session.multi.is_some());
-        let asked = match in_multi {
+        let asked = match self.spoils_multi(turn) {
             true => Err("ERR Command not allowed inside a transaction".to_owned()),
             false => read_hello(args),
         };
