@@ -1,7 +1,7 @@
 //! One command while it runs.
 
 use crate::args::{Args, Words};
-use crate::command::{self, Command, Flags};
+use crate::command::{self, Command};
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::Keyspace;
 use crate::query::{Answer, Query};
@@ -108,11 +108,7 @@ pub fn find(args: Args<'_>) -> Result<&'static Command, Failure> {
     let Some(command) = command::find(args.at(0)) else {
         return Err(unknown(args));
     };
-    let right = match command.arity {
-        arity if arity < 0 => args.len() >= arity.unsigned_abs() as usize,
-        arity => args.len() == arity as usize,
-    };
-    if !right {
+    if !command.takes(args.len()) {
         return Err(Failure::said(format!(
             "ERR wrong number of arguments for '{}' command",
             command.name
@@ -135,9 +131,4 @@ fn unknown(args: Args<'_>) -> Failure {
     let name = args.at(0);
     let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
     Failure::said(format!("ERR unknown command '{name}', with args beginning with: {words}"))
-}
-
-/// Whether a command may run inside of a script.
-pub fn is_for_scripts(command: &Command) -> bool {
-    !command.flags.has(Flags::NO_SCRIPT)
 }

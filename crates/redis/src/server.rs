@@ -110,6 +110,10 @@ pub struct Server {
     pub queries: Vec<(ConnId, Query)>,
     /// Of SCAN.
     pub cursors: crate::cursors::Cursors,
+    /// Made when the first script comes; away while one runs.
+    pub scripts: Option<Box<crate::script::Scripts>>,
+    /// By which scripts are ended that run for too long.
+    pub clock: Option<crate::script::Clock>,
     /// Milliseconds since 1970.
     pub started: i64,
 }

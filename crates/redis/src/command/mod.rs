@@ -17,6 +17,7 @@ mod connection;
 mod cursor;
 mod dump;
 mod expiry;
+mod functions;
 pub mod glob;
 mod hashes;
 mod keys;
@@ -72,6 +73,11 @@ impl Flags {
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
+
+    /// It writes, or is a script that might.
+    pub const fn may_write(self) -> bool {
+        self.has(Flags::WRITE) || (self.has(Flags::UNDOABLE) && !self.has(Flags::READONLY))
+    }
 }
 
 /// Where a command's keys are among its words.
@@ -120,6 +126,18 @@ pub struct Command {
 }
 
 impl Command {
+    /// Whether it may have so many words, its name included.
+    pub fn takes(&self, words: usize) -> bool {
+        let named = self.arity.unsigned_abs() as usize;
+        if self.arity < 0 {
+            words >= named
+        } else {
+            words == named
+        }
+    }
+}
+
+impl Command {
     /// Whether this call overwrites its keys without looking at them.
     pub fn is_blind(&self, args: Args<'_>) -> bool {
         let bare = args.len() == self.arity.unsigned_abs() as usize;
@@ -148,6 +166,7 @@ const GROUPS: &[&[Command]] = &[
     transactions::COMMANDS,
     pubsub::COMMANDS,
     scripts::COMMANDS,
+    functions::COMMANDS,
     streams::COMMANDS,
 ];
 

@@ -4,6 +4,7 @@
 mod rig;
 
 mod hashes;
+mod scripts;
 mod sort;
 mod transcript;
 mod units;
