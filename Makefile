@@ -55,8 +55,9 @@ soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (defaul
 	PONDAGE_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) \
 		cargo test --release --workspace --test soak --locked -- --nocapture
 
-redis-diff: ## random commands to redis-server and to the server at ADDRESS; SEED, ROUNDS, FAMILIES, AUTH
+redis-diff: ## random commands to redis-server and to the door, or ADDRESS and AUTH; SEED, ROUNDS, FAMILIES
 	scripts/setup.sh test
+	cargo build --workspace --all-targets --locked
 	PONDAGE_DIFF_SUBJECT=$(ADDRESS) PONDAGE_DIFF_AUTH="$(AUTH)" PONDAGE_DIFF_FAMILIES=$(FAMILIES) \
 		PONDAGE_DIFF_ROUNDS=$(or $(ROUNDS),200) $(if $(SEED),PONDAGE_DIFF_SEED=$(SEED)) \
 		PONDAGE_DIFF_FINDINGS=$(or $(FINDINGS),1) \

@@ -3,7 +3,11 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-pub struct Dice(StdRng);
+pub struct Dice {
+    chance: StdRng,
+    /// The last entry of a stream, more or less: new ones have to be later.
+    entry: usize,
+}
 
 /// Numbers at which something changes. None lies between a million and 2^32: as an offset it
 /// would make both servers allocate hundreds of megabytes.
@@ -106,12 +110,12 @@ const TYPES: &[&str] = &["string", "hash", "list", "set", "zset", "stream", "STR
 
 impl Dice {
     pub fn new(seed: u64) -> Dice {
-        Dice(StdRng::seed_from_u64(seed))
+        Dice { chance: StdRng::seed_from_u64(seed), entry: 1 }
     }
 
     /// From 0 to `end`, without it.
     pub fn below(&mut self, end: usize) -> usize {
-        self.0.random_range(0..end)
+        self.chance.random_range(0..end)
     }
 
     pub fn chance(&mut self, percent: usize) -> bool {
@@ -132,6 +136,7 @@ impl Dice {
                 let kind = self.pick(&["s", "h", "l", "e", "z", "x"]);
                 self.key(kind)
             }
+            "pf" => self.pick(&["pf1", "pf2", "pf3"]).into(),
             "v" => self.value(),
             "n" => self.number(),
             "i" => (self.below(11) as i64 - 5).to_string().into(),
@@ -157,10 +162,15 @@ impl Dice {
             "db" => self.pick(&["0", "0", "0", "1", "2"]).into(),
             "type" => self.pick(TYPES).into(),
             "id" => self.stream_id(),
+            "nid" => {
+                self.entry += self.below(2);
+                let sequence = self.below(9);
+                format!("{}-{sequence}", self.entry).into()
+            }
             // Without the entry of that id.
             "xid" => [b"(".to_vec(), self.stream_id()].concat(),
-            "grp" => self.pick(&["g1", "g1", "g2", "g3"]).into(),
-            "con" => self.pick(&["c1", "c2", "c3"]).into(),
+            "grp" => self.pick(&["g1", "g1", "g1", "g1", "g2", "g3"]).into(),
+            "con" => self.pick(&["c1", "c1", "c2"]).into(),
             _ => self.time(name),
         }
     }
@@ -190,7 +200,9 @@ impl Dice {
             0 => format!("{kind}\0\u{00ff}").into(),
             1 => [kind.as_bytes(), b"\xff\xfe\r\n"].concat(),
             2 => format!("{kind} with blanks").into(),
-            _ => format!("{kind}{}", 1 + self.below(4)).into(),
+            // The streams are fewer: their groups come to something only with entries.
+            _ if kind == "x" => format!("x{}", 1 + self.below(2)).into(),
+            _ => format!("{kind}{}", 1 + self.below(3)).into(),
         }
     }
 
@@ -239,12 +251,13 @@ impl Dice {
     }
 
     fn stream_id(&mut self) -> Vec<u8> {
+        let later = self.entry + 1;
         match self.below(24) {
             0 => self.pick(&["0", "0-0", "18446744073709551615-18446744073709551615"]).into(),
             1 => self.pick(&["x", "", "1-", "-1", "1-2-3", "18446744073709551616", "1-x"]).into(),
-            2..=6 => (1 + self.below(12)).to_string().into(),
-            7 => format!("{}-*", 1 + self.below(12)).into(),
-            _ => format!("{}-{}", 1 + self.below(12), self.below(4)).into(),
+            2..=6 => (1 + self.below(later)).to_string().into(),
+            7 => format!("{}-*", 1 + self.below(later + 1)).into(),
+            _ => format!("{}-{}", 1 + self.below(later), self.below(4)).into(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The same random commands to Debian's `redis-server` and to another server, whose replies must
 //! be the same bytes.
 //!
-//! `PONDAGE_DIFF_SUBJECT=host:port` names the other server (`make redis-diff`), and
-//! `PONDAGE_DIFF_AUTH="user password"` what it is told first. `PONDAGE_DIFF_SEED` is the seed of
+//! `make redis-diff` asks Pondage's own Redis door, or the server that
+//! `PONDAGE_DIFF_SUBJECT=host:port` names, which `PONDAGE_DIFF_AUTH="user password"` is told first.
+//! `PONDAGE_DIFF_SEED` is the seed of
 //! the first round (random), `PONDAGE_DIFF_ROUNDS` how many there are (50), and
 //! `PONDAGE_DIFF_FAMILIES` which families of commands are mixed, `list,key` for example (all);
 //! it ends after `PONDAGE_DIFF_FINDINGS` rounds that differ (1).
@@ -26,7 +27,8 @@ mod template;
 use std::fmt::Write;
 
 use connection::Place;
-use kit::RedisServer;
+use kit::cluster::{APP, APP_PASSWORD};
+use kit::{cluster, Config, Gateway, RedisServer};
 use play::{play, Difference};
 use scenario::Step;
 
@@ -101,17 +103,40 @@ fn families() -> Vec<String> {
     }
 }
 
-fn place(address: String, auth: &str) -> Place {
-    Place { address, auth: auth.split_whitespace().map(str::to_owned).collect() }
+fn place(address: String) -> Place {
+    Place { address, auth: Vec::new() }
+}
+
+/// Pondage with a database of its own, whose clients have to log in.
+fn door() -> (Gateway, Place) {
+    let config = Config::of(&cluster().database())
+        .set("listen.redis", "127.0.0.1:{redis_port}")
+        .set("redis.user", APP)
+        .set("redis.default_user", APP);
+    let gateway = Gateway::start(config);
+    let address = format!("127.0.0.1:{}", gateway.redis_port);
+    (gateway, Place { address, auth: [APP, APP_PASSWORD].map(str::to_owned).into() })
+}
+
+/// The server of the environment, or a door.
+fn subject() -> (Option<Gateway>, Place) {
+    match std::env::var("PONDAGE_DIFF_SUBJECT") {
+        Ok(address) if !address.is_empty() => {
+            let auth = std::env::var("PONDAGE_DIFF_AUTH").unwrap_or_default();
+            (None, Place { address, auth: auth.split_whitespace().map(str::to_owned).collect() })
+        }
+        _ => {
+            let (gateway, place) = door();
+            (Some(gateway), place)
+        }
+    }
 }
 
 #[test]
-#[ignore = "needs a server to compare with: make redis-diff"]
+#[ignore = "as long as one likes: make redis-diff"]
 fn the_subject_answers_as_redis_does() {
-    let subject = std::env::var("PONDAGE_DIFF_SUBJECT").expect("PONDAGE_DIFF_SUBJECT=host:port");
-    let auth = std::env::var("PONDAGE_DIFF_AUTH").unwrap_or_default();
     let redis = RedisServer::start();
-    let (oracle, subject) = (place(redis.address(), ""), place(subject, &auth));
+    let (oracle, (_gateway, subject)) = (place(redis.address()), subject());
     let seed = number("PONDAGE_DIFF_SEED").unwrap_or_else(|| rand::random::<u32>().into());
     let rounds = number("PONDAGE_DIFF_ROUNDS").unwrap_or(50);
     println!("{rounds} rounds from PONDAGE_DIFF_SEED={seed}");
@@ -121,11 +146,21 @@ fn the_subject_answers_as_redis_does() {
     expect_none(&findings, &families);
 }
 
+/// Always the same rounds; `make redis-diff` goes further.
+#[test]
+fn the_door_answers_as_redis_does() {
+    let redis = RedisServer::start();
+    let (oracle, (_gateway, subject)) = (place(redis.address()), door());
+    let families = families();
+    let findings = search(1..201, &families, [&oracle, &subject], 1);
+    expect_none(&findings, &families);
+}
+
 /// What the fuzzer finds in others is theirs: two equal servers have no difference.
 #[test]
 fn redis_answers_as_redis_does() {
     let servers = [RedisServer::start(), RedisServer::start()];
-    let [oracle, subject] = servers.each_ref().map(|server| place(server.address(), ""));
+    let [oracle, subject] = servers.each_ref().map(|server| place(server.address()));
     let families = families();
     let findings = search(1..61, &families, [&oracle, &subject], 1);
     expect_none(&findings, &families);
@@ -136,7 +171,7 @@ fn one_wrong_byte_is_found_and_few_commands_show_it() {
     let redis = RedisServer::start();
     let lying = proxy::start(&redis.address(), b":3\r\n", b":4\r\n");
     let second = RedisServer::start();
-    let (oracle, subject) = (place(second.address(), ""), place(lying, ""));
+    let (oracle, subject) = (place(second.address()), place(lying));
     let families: Vec<String> = ["list", "set"].map(str::to_owned).into();
     let findings = search(1..50, &families, [&oracle, &subject], 1);
     let finding = findings.first().expect("a lie in fifty rounds");

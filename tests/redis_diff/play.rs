@@ -83,7 +83,7 @@ impl<'a> Player<'a> {
     }
 
     fn run(&mut self, steps: &[Step]) -> Verdict {
-        for line in ["HELLO 3", "FLUSHALL", "SCRIPT FLUSH"] {
+        for line in ["HELLO 3", "FLUSHALL"] {
             let command = words(line);
             let answers = self.plain.ask(&command);
             self.judge(&command, &[], answers)?;

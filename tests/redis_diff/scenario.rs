@@ -156,6 +156,9 @@ const DUETS: &[(&str, &str, &str)] = &[
 /// The steps of `seed`, from the families named.
 pub fn generate(seed: u64, families: &[String]) -> Vec<Step> {
     let mut writer = Writer::new(seed, families);
+    if writer.has("script") {
+        writer.send(0, vec![words("SCRIPT FLUSH")]);
+    }
     let length = 20 + writer.dice.below(60);
     while writer.steps.len() < length {
         writer.step();
@@ -163,24 +166,37 @@ pub fn generate(seed: u64, families: &[String]) -> Vec<Step> {
     writer.steps
 }
 
-struct Writer<'a> {
+struct Writer {
     dice: Dice,
-    families: &'a [String],
+    families: Vec<String>,
     /// By family, so that the families with few lines come as often.
     templates: Vec<Vec<Template>>,
     subscribed: Vec<&'static str>,
     steps: Vec<Step>,
 }
 
-impl Writer<'_> {
-    fn new(seed: u64, families: &[String]) -> Writer<'_> {
-        let known = FAMILIES.iter().filter(|(name, _)| families.iter().any(|f| f == name));
-        let templates: Vec<Vec<_>> = known
-            .map(|(_, lines)| lines.iter().map(|line| Template::new(line)).collect())
+/// Of so many families a round takes some at most: so that a key is used often enough to get
+/// into a state worth looking at.
+const FAMILIES_MAX: usize = 4;
+
+impl Writer {
+    fn new(seed: u64, families: &[String]) -> Writer {
+        let mut dice = Dice::new(seed);
+        let mut families = families.to_vec();
+        let most = 1 + dice.below(FAMILIES_MAX);
+        while families.len() > most {
+            let at = dice.below(families.len());
+            families.swap_remove(at);
+        }
+        let lines = |name: &String| {
+            let known = FAMILIES.iter().find(|(family, _)| family == name);
+            known.unwrap_or_else(|| panic!("{name} is no family of commands")).1
+        };
+        let templates = families
+            .iter()
+            .map(|name| lines(name).iter().map(|line| Template::new(line)).collect())
             .collect();
-        assert_eq!(templates.len(), families.len(), "a family of {families:?} is not known");
-        let (dice, subscribed, steps) = (Dice::new(seed), Vec::new(), Vec::new());
-        Writer { dice, families, templates, subscribed, steps }
+        Writer { dice, families, templates, subscribed: Vec::new(), steps: Vec::new() }
     }
 
     fn has(&self, family: &str) -> bool {

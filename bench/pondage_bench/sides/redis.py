@@ -140,7 +140,7 @@ class PondageRedis(Pondage):
         journal = "journal_databases = [0]\n" if self.journal else ""
         text = f"""\
 [listen]
-postgres = ["unix:{directory}:{port}"]
+postgres = ["unix:{directory}"]
 redis = "127.0.0.1:{port}"
 http = "off"
 

@@ -1,13 +1,15 @@
 //! One command while it runs.
 
 use crate::args::{Args, Words};
-use crate::command::{self, Command};
+use crate::command::{self, Command, Flags};
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::Keyspace;
 use crate::query::{Answer, Query};
 use crate::reply::Reply;
 use crate::server::Server;
 use crate::session::{Blocked, Otherwise, Session};
+use crate::stats::{Slow, SlowLog};
+use crate::value::Kind;
 
 /// What a command has at hand.
 pub struct Call<'a> {
@@ -36,6 +38,8 @@ impl Call<'_> {
                 words: Words::from(self.args),
                 db: self.keys.db(),
                 keys: keys.iter().map(|key| Box::from(*key)).collect(),
+                kind: awaited(self.args),
+                number: 0,
                 until: (timeout_ms > 0).then(|| self.keys.now().saturating_add(timeout_ms)),
                 otherwise,
             });
@@ -65,28 +69,10 @@ impl Call<'_> {
         }
     }
 
-    /// A keyspace notification, told when the unit has committed. `class` is its letter in
-    /// `notify-keyspace-events`.
-    ///
-    /// <https://redis.io/docs/latest/develop/use/keyspace-notifications/>
+    /// A keyspace notification of a class, which is one letter of `notify-keyspace-events`. It is
+    /// told when the change has committed.
     pub fn event(&mut self, class: u8, name: &'static str, key: &[u8]) {
-        let classes = self.server.settings.notify_keyspace_events.as_bytes();
-        if classes.is_empty() {
-            return;
-        }
-        let has = |letter: u8| memchr::memchr(letter, classes).is_some();
-        if !has(class) && !(has(b'A') && !matches!(class, b'm' | b'n')) {
-            return;
-        }
-        let db = self.keys.db();
-        if has(b'K') {
-            let channel = [format!("__keyspace@{db}__:").as_bytes(), key].concat();
-            self.keys.tell_after(key, channel.into(), name.as_bytes().into());
-        }
-        if has(b'E') {
-            let channel = format!("__keyevent@{db}__:{name}").into_bytes();
-            self.keys.tell_after(key, channel.into(), key.into());
-        }
+        self.keys.event(class, name, key);
     }
 
     /// Runs another command as a part of this one, as EXEC and scripts do.
@@ -99,26 +85,103 @@ impl Call<'_> {
             server: self.server,
             nested: true,
         };
-        (command.run)(&mut call)
+        let number = command::number(command);
+        let outcome = (command.run)(&mut call);
+        call.note_reads(command, &outcome);
+        match &outcome {
+            Ok(()) => self.server.stats.of(number).calls += 1,
+            Err(Failure::Said(text)) => self.server.stats.failed(number, text),
+            Err(_) => {}
+        }
+        outcome
+    }
+
+    /// CLIENT TRACKING: the connection will hear of changes of what it has read.
+    fn note_reads(&mut self, command: &Command, outcome: &Outcome) {
+        if self.session.tracking.is_none()
+            || outcome.is_err()
+            || !command.flags.has(Flags::READONLY)
+        {
+            return;
+        }
+        for place in command.keys.places(self.args) {
+            self.server.tracking.read(self.session, self.args.at(place));
+        }
+    }
+
+    /// Runs the command and takes its time, unless it is a fast one.
+    pub fn run_timed(&mut self, command: &Command, number: u16) -> Outcome {
+        let limit = self.server.settings.slowlog_slower_than_us;
+        let Some(clock) = self.server.clock.filter(|_| !command.flags.has(Flags::FAST)) else {
+            let outcome = (command.run)(self);
+            self.note_reads(command, &outcome);
+            return outcome;
+        };
+        let begin = clock();
+        let outcome = (command.run)(self);
+        self.note_reads(command, &outcome);
+        let took = clock().saturating_sub(begin).max(0);
+        self.server.stats.of(number).microseconds += took as u64;
+        if limit >= 0 && took >= limit && !command.flags.has(Flags::UNLOGGED) {
+            let slow = Slow {
+                number: 0,
+                at: begin / 1_000_000,
+                microseconds: took as u64,
+                words: SlowLog::shorten(self.args),
+                address: self.session.address.clone(),
+                name: self.session.name.clone(),
+            };
+            self.server.stats.slow.add(slow, self.server.settings.slowlog_max_len);
+        }
+        outcome
+    }
+}
+
+/// What a key has to hold for a blocked command to go on. A consumer group wants to hear when its
+/// key is gone or something else.
+fn awaited(args: Args<'_>) -> Option<Kind> {
+    match command::find(args.at(0))? {
+        Command { name: "xreadgroup", .. } => None,
+        Command { group: "list", .. } => Some(Kind::List),
+        Command { group: "sortedset", .. } => Some(Kind::Zset),
+        Command { group: "stream", .. } => Some(Kind::Stream),
+        _ => None,
     }
 }
 
 /// The command of these words, with the right number of them; or Redis's complaint.
 pub fn find(args: Args<'_>) -> Result<&'static Command, Failure> {
-    let Some(command) = command::find(args.at(0)) else {
+    let Some((command, _)) = command::find_numbered(args.at(0)) else {
         return Err(unknown(args));
     };
-    if !command.takes(args.len()) {
+    check(command, args)?;
+    Ok(command)
+}
+
+/// Whether the command has as many words as it should, and a subcommand that there is.
+pub fn check(command: &Command, args: Args<'_>) -> Result<(), Failure> {
+    if !has_arity(command.arity, args) {
         return Err(Failure::said(format!(
             "ERR wrong number of arguments for '{}' command",
             command.name
         )));
     }
-    Ok(command)
+    match command::container(command) {
+        Some(container) => container.find(args).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+pub fn has_arity(arity: i32, args: Args<'_>) -> bool {
+    if arity < 0 {
+        args.len() >= arity.unsigned_abs() as usize
+    } else {
+        args.len() == arity as usize
+    }
 }
 
 /// `server.c`, `commandCheckExistence`.
-fn unknown(args: Args<'_>) -> Failure {
+pub fn unknown(args: Args<'_>) -> Failure {
     let mut words = String::new();
     for word in args.from(1).iter() {
         if words.len() >= 128 {

@@ -3,6 +3,8 @@
 //! `schema/writers.sql` and `schema/engine.sql` write them. A key is `DB HEX`, in the bytes it is
 //! stored under ([`crate::name::stored`]).
 
+use crate::name::NAME_BYTES_MAX;
+
 /// The channel on which SQL writers are heard.
 pub const CHANNEL: &str = "redis";
 
@@ -18,16 +20,21 @@ pub const WATCHED: &str = "RD003";
 pub enum Changes {
     Key {
         db: u16,
-        stored: Vec<u8>,
+        key: Box<[u8]>,
     },
+    /// Some key of a database: one whose name is too long to be told.
+    Database(u16),
     /// Anything; also what is not understood.
     Everything,
 }
 
 /// Reads the payload of a notification.
 pub fn changes(payload: &[u8]) -> Changes {
-    let named = payload.strip_prefix(b"k ").and_then(key);
-    named.map_or(Changes::Everything, |(db, stored)| Changes::Key { db, stored })
+    match payload.strip_prefix(b"k ").and_then(key) {
+        Some((db, stored)) if stored.len() > NAME_BYTES_MAX => Changes::Database(db),
+        Some((db, key)) => Changes::Key { db, key: key.into() },
+        None => Changes::Everything,
+    }
 }
 
 /// The keys that the detail of a [`CONFLICT`] or [`WATCHED`] names: the first 16.

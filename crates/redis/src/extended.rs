@@ -16,12 +16,15 @@ pub struct Extended {
 /// Beyond this exponent a number is infinite: 2^16384 is.
 const EXPONENT_MAX: i32 = 16383 - 63;
 
+/// Half of the smallest number has its highest bit here.
+const EXPONENT_MIN: i32 = -16446;
+
 /// Longer words are no numbers (`util.h`, `MAX_LONG_DOUBLE_CHARS`), in bytes.
 const WORD_MAX: usize = 5 * 1024;
 
 /// Decimal exponents beyond these are infinite, or too small for any digit to count.
 const DECIMAL_MAX: i64 = 5_000;
-const DECIMAL_MIN: i64 = -4_951;
+const DECIMAL_MIN: i64 = -5_000;
 
 /// Digits behind the point.
 const FRACTION_DIGITS: u32 = 17;
@@ -48,7 +51,9 @@ impl Extended {
             [b'0', b'x' | b'X', digits @ ..] => hexadecimal(digits)?,
             _ => decimal(rest)?,
         };
-        Some(Extended { negative, ..number })
+        // What is too small for even the smallest number is an error, other than zero.
+        let lost = number.mantissa != 0 && number.exponent + 63 < EXPONENT_MIN;
+        (!lost).then_some(Extended { negative, ..number })
     }
 
     /// None when the sum is infinite.

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use crate::pubsub::Space;
 use crate::session::ConnId;
 
 /// Shards, at most: they are bits of a mask.
@@ -34,11 +35,17 @@ pub enum Fate {
     Lost,
 }
 
-/// Something that happens when a batch has committed.
+/// Something that happens when a batch has committed, or at once when there is nothing to wait for.
 #[derive(Debug)]
 pub enum After {
-    /// A published message, or a keyspace notification.
-    Publish { channel: Box<[u8]>, message: Box<[u8]> },
+    /// A published message.
+    Publish { space: Space, channel: Box<[u8]>, message: Box<[u8]> },
+    /// A keyspace notification.
+    Event { db: u16, name: &'static str, key: Box<[u8]> },
+    /// A key is another one, because of this connection: for CLIENT TRACKING.
+    Changed { key: Box<[u8]>, by: Option<ConnId> },
+    /// A database has been emptied: for CLIENT TRACKING.
+    Flushed,
 }
 
 /// What has gathered for one transaction.
@@ -47,8 +54,9 @@ pub struct Open {
     pub shards: u32,
     /// Entries whose rows are to be written, each once.
     pub dirty: Vec<u32>,
-    /// Keys that EXEC relies on though it does not write them.
-    pub checks: Vec<u32>,
+    /// Keys that EXEC relies on though it does not write them: database, key, the row's version, 0
+    /// when there must be none.
+    pub checks: Vec<(u16, Box<[u8]>, i64)>,
     pub flushes: Vec<u16>,
     /// Connections whose replies wait for it, some twice.
     pub waiters: Vec<ConnId>,
@@ -132,6 +140,11 @@ impl Flow {
     pub fn open(&mut self, shard: u8) -> &mut Open {
         let at = self.shards[usize::from(shard)].open;
         &mut self.opens[at]
+    }
+
+    /// Bytes of values that were changed in the fullest of the open batches, roughly.
+    pub fn open_bytes(&self) -> usize {
+        self.opens.iter().map(|open| open.bytes).max().unwrap_or(0)
     }
 
     pub fn barrier(&self, shard: u8, seq: u64) -> Barrier {

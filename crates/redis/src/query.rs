@@ -10,6 +10,21 @@ pub enum Query {
     Keys { db: u16, after: Option<Box<[u8]>>, limit: usize, kind: Option<u8> },
     /// Some key.
     Random { db: u16 },
+    /// How many keys each database has, for INFO; databases without any may be left out. It is
+    /// asked seldom enough for counting ([`crate::command::info`]).
+    Databases,
+}
+
+/// A logical database, as INFO tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Database {
+    pub db: u16,
+    /// Expired ones not counted.
+    pub keys: u64,
+    /// Those that will expire.
+    pub expires: u64,
+    /// Milliseconds that these have left, on average.
+    pub left_ms: i64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,5 +36,7 @@ pub enum Answer {
         more: bool,
     },
     Random(Option<Box<[u8]>>),
+    /// In order.
+    Databases(Vec<Database>),
     Failed(String),
 }

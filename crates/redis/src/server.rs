@@ -1,13 +1,16 @@
 //! What all connections share beside the keys.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::flow::Barrier;
-use crate::pubsub::Hub;
-use crate::query::Query;
+use crate::flow::{After, Barrier};
+use crate::notify::Notify;
+use crate::pubsub::{Hub, Space};
+use crate::query::{Database, Query};
 use crate::random::Random;
-use crate::reply::Recorded;
+use crate::reply::{Recorded, Reply};
 use crate::session::{ConnId, Sessions};
+use crate::stats::Stats;
 
 /// What a worker has to do for a connection of its own.
 #[derive(Debug)]
@@ -70,7 +73,7 @@ pub struct Settings {
     pub slowlog_slower_than_us: i64,
     pub slowlog_max_len: usize,
     pub lua_time_limit_ms: u64,
-    pub notify_keyspace_events: String,
+    pub notify_keyspace_events: Notify,
 }
 
 impl Default for Settings {
@@ -92,9 +95,18 @@ impl Default for Settings {
             slowlog_slower_than_us: 10_000,
             slowlog_max_len: 128,
             lua_time_limit_ms: 5_000,
-            notify_keyspace_events: String::new(),
+            notify_keyspace_events: Notify::default(),
         }
     }
+}
+
+/// CLIENT PAUSE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    /// Milliseconds since 1970.
+    pub until: i64,
+    /// Reads wait, too.
+    pub all: bool,
 }
 
 /// Everything but keys.
@@ -102,31 +114,113 @@ impl Default for Settings {
 pub struct Server {
     pub sessions: Sessions,
     pub hub: Hub,
+    pub tracking: crate::tracking::Table,
     pub settings: Settings,
+    /// What was set by CONFIG SET of parameters that nothing goes by.
+    pub parameters: BTreeMap<&'static str, String>,
     pub random: Random,
     /// For the workers, in order.
     pub events: Vec<(u8, Event)>,
     /// Asked by commands, for PostgreSQL.
     pub queries: Vec<(ConnId, Query)>,
+    /// Whom CLIENT UNBLOCK has ended the wait of, and whether with an error.
+    pub unblocked: Vec<(ConnId, bool)>,
+    pub stats: Stats,
+    pub pause: Option<Pause>,
+    /// DEBUG SET-ACTIVE-EXPIRE 0: expired keys are removed only when they are written.
+    pub keeps_expired: bool,
+    /// What INFO was told last of the databases, and until when it is good enough.
+    pub databases: (Vec<Database>, i64),
+    /// Why PostgreSQL can't be used now, and since when, in milliseconds since 1970.
+    pub away: Option<(String, i64)>,
     /// Of SCAN.
     pub cursors: crate::cursors::Cursors,
     /// Made when the first script comes; away while one runs.
     pub scripts: Option<Box<crate::script::Scripts>>,
-    /// By which scripts are ended that run for too long.
-    pub clock: Option<crate::script::Clock>,
     /// Milliseconds since 1970.
     pub started: i64,
+    /// The time as far as it is known, for what happens between commands.
+    pub now: i64,
+    /// Microseconds since 1970, for taking the time of commands.
+    pub clock: Option<fn() -> i64>,
 }
 
 impl Server {
+    /// Microseconds since 1970: by the clock, else by the milliseconds that commands are given.
+    pub fn microseconds(&self) -> i64 {
+        match self.clock {
+            Some(clock) => clock(),
+            None => self.now.saturating_mul(1000),
+        }
+    }
+
     /// Tells all who listen to the channel; gives how many.
-    pub fn publish(&mut self, _channel: &[u8], _message: &[u8]) -> usize {
-        0
+    pub fn publish(&mut self, space: Space, channel: &[u8], message: &[u8]) -> usize {
+        let word = if space == Space::Shard { "smessage" } else { "message" };
+        let mut pushes = Vec::new();
+        if let Some(listeners) = self.hub.of(space).get(channel) {
+            pushes.push((record(&[word.as_bytes(), channel, message]), listeners.clone()));
+        }
+        for (pattern, listeners) in self.hub.matching(space, channel) {
+            let words = [b"pmessage", pattern, channel, message];
+            pushes.push((record(&words), listeners.clone()));
+        }
+        let mut receivers = 0;
+        for (message, listeners) in pushes {
+            receivers += listeners.len();
+            for conn in listeners {
+                self.tell(Event::Push { conn, message: message.clone() });
+            }
+        }
+        receivers
+    }
+
+    /// A change that was waited for has committed.
+    pub fn follow(&mut self, after: After, notify: Notify) {
+        match after {
+            After::Publish { space, channel, message } => {
+                self.publish(space, &channel, &message);
+            }
+            After::Event { db, name, key } if !self.hub.is_silent() => {
+                if notify.by_key() {
+                    let channel = [format!("__keyspace@{db}__:").as_bytes(), &key].concat();
+                    self.publish(Space::Channel, &channel, name.as_bytes());
+                }
+                if notify.by_event() {
+                    let channel = format!("__keyevent@{db}__:{name}");
+                    self.publish(Space::Channel, channel.as_bytes(), &key);
+                }
+            }
+            After::Event { .. } => {}
+            After::Changed { key, by } => self.invalidate(&key, by),
+            After::Flushed => self.invalidate_all(),
+        }
+    }
+
+    /// CLIENT UNBLOCK of the client with this CLIENT ID: as if its time were over, or with an error.
+    /// True when it waits for a key; it is answered after this command.
+    pub fn unblock(&mut self, number: u64, with_error: bool) -> bool {
+        let mut waiting = self.sessions.iter().filter(|session| session.blocked.is_some());
+        let Some(session) = waiting.find(|session| session.number == number) else { return false };
+        let conn = session.conn;
+        let new = self.unblocked.iter().all(|(other, _)| *other != conn);
+        if new {
+            self.unblocked.push((conn, with_error));
+        }
+        new
     }
 
     pub fn tell(&mut self, event: Event) {
-        if let Some(session) = self.sessions.get(event.conn()) {
-            self.events.push((session.worker, event));
+        if let Some(worker) = self.sessions.worker(event.conn()) {
+            self.events.push((worker, event));
         }
     }
+}
+
+/// A message, the same for all who get it in either protocol.
+fn record(words: &[&[u8]]) -> Arc<Recorded> {
+    let mut message = Recorded::new(3);
+    message.push(words.len());
+    words.iter().for_each(|word| message.bulk(word));
+    Arc::new(message)
 }

@@ -3,6 +3,7 @@
 use crate::args::Words;
 use crate::flow::Barrier;
 use crate::query::Answer;
+use crate::value::Kind;
 
 /// A connection, by place and generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,6 +39,10 @@ pub struct Blocked {
     pub words: Words,
     pub db: u16,
     pub keys: Vec<Box<[u8]>>,
+    /// What a key has to hold for the command to go on; none if any change may matter.
+    pub kind: Option<Kind>,
+    /// Grows with the order in which commands have blocked.
+    pub number: u64,
     /// Milliseconds since 1970; none: for ever.
     pub until: Option<i64>,
     /// What is replied when the time is over.
@@ -48,6 +53,19 @@ pub struct Blocked {
 pub enum Otherwise {
     Null,
     NullArray,
+}
+
+/// Who is at the other end.
+#[derive(Debug, Clone, Default)]
+pub struct Peer {
+    /// `address:port`, or `path:0` of a Unix-domain socket.
+    pub address: Box<str>,
+    /// The same of this end.
+    pub local_address: Box<str>,
+    /// A role of PostgreSQL.
+    pub user: Box<str>,
+    /// What CLIENT LIST shows as the socket's number.
+    pub fd: i64,
 }
 
 #[derive(Debug)]
@@ -66,6 +84,7 @@ pub struct Session {
     pub user: Box<str>,
     pub address: Box<str>,
     pub local_address: Box<str>,
+    pub fd: i64,
     /// Milliseconds since 1970.
     pub since: i64,
     pub last_seen: i64,
@@ -76,6 +95,10 @@ pub struct Session {
     /// A watched key has changed.
     pub tripped: bool,
     pub subscriptions: crate::pubsub::Subscriptions,
+    /// CLIENT TRACKING.
+    pub tracking: Option<Box<crate::tracking::Tracking>>,
+    /// The reply is out of band, and is told be it that CLIENT REPLY is off.
+    pub told_anyway: bool,
     pub blocked: Option<Blocked>,
     /// Rows or queries that the command to be run again waits for.
     pub outstanding: usize,
@@ -83,16 +106,23 @@ pub struct Session {
     pub answers: Vec<Answer>,
     /// Questions that this run of the command has asked.
     pub questions: usize,
+    /// When the first, in milliseconds since 1970.
+    pub asked_at: i64,
     /// Why what the parked command wanted could not be had.
     pub refused: Option<String>,
     /// QUIT: it is closed when this reply is written.
     pub quitting: bool,
+    /// CLIENT KILL: it is as good as closed.
+    pub killed: bool,
+    /// CLIENT NO-EVICT and NO-TOUCH, as CLIENT LIST shows them.
+    pub no_evict: bool,
+    pub no_touch: bool,
     /// Batches that earlier replies of this connection wait for, one a shard.
     pub barriers: Vec<Barrier>,
 }
 
 impl Session {
-    pub fn new(conn: ConnId, number: u64, worker: u8, now: i64) -> Session {
+    pub fn new(conn: ConnId, number: u64, worker: u8, peer: Peer, now: i64) -> Session {
         Session {
             conn,
             number,
@@ -101,9 +131,10 @@ impl Session {
             protocol: 2,
             name: Box::default(),
             library: Default::default(),
-            user: "default".into(),
-            address: "".into(),
-            local_address: "".into(),
+            user: peer.user,
+            address: peer.address,
+            local_address: peer.local_address,
+            fd: peer.fd,
             since: now,
             last_seen: now,
             last_command: "",
@@ -112,12 +143,18 @@ impl Session {
             watching: Vec::new(),
             tripped: false,
             subscriptions: Default::default(),
+            tracking: None,
+            told_anyway: false,
             blocked: None,
             outstanding: 0,
             answers: Vec::new(),
             questions: 0,
+            asked_at: 0,
             refused: None,
             quitting: false,
+            killed: false,
+            no_evict: false,
+            no_touch: false,
             barriers: Vec::new(),
         }
     }
@@ -132,56 +169,75 @@ impl Session {
     }
 }
 
+/// Where a connection is known.
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    /// The worker that has its socket.
+    worker: u8,
+    is_open: bool,
+    /// None while its command runs.
+    session: Option<Box<Session>>,
+}
+
 /// All connections of all workers.
 #[derive(Debug, Default)]
 pub struct Sessions {
-    slots: Vec<(u32, Option<Box<Session>>)>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
     numbers: u64,
     count: usize,
 }
 
 impl Sessions {
-    pub fn open(&mut self, worker: u8, now: i64) -> ConnId {
+    pub fn open(&mut self, worker: u8, peer: Peer, now: i64) -> ConnId {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push((0, None));
+            self.slots.push(Slot::default());
             (self.slots.len() - 1) as u32
         });
         self.numbers += 1;
         self.count += 1;
         let place = &mut self.slots[slot as usize];
-        let conn = ConnId { slot, generation: place.0 };
-        place.1 = Some(Box::new(Session::new(conn, self.numbers, worker, now)));
+        let conn = ConnId { slot, generation: place.generation };
+        (place.worker, place.is_open) = (worker, true);
+        place.session = Some(Box::new(Session::new(conn, self.numbers, worker, peer, now)));
         conn
     }
 
     pub fn close(&mut self, conn: ConnId) -> Option<Box<Session>> {
         let place = self.slots.get_mut(conn.slot as usize)?;
-        if place.0 != conn.generation {
+        if place.generation != conn.generation {
             return None;
         }
-        let session = place.1.take()?;
-        place.0 += 1;
+        let session = place.session.take()?;
+        place.generation += 1;
+        place.is_open = false;
         self.free.push(conn.slot);
         self.count -= 1;
         Some(session)
     }
 
+    /// Whose connection it is, be it that its command runs.
+    pub fn worker(&self, conn: ConnId) -> Option<u8> {
+        let place = self.slots.get(conn.slot as usize)?;
+        (place.is_open && place.generation == conn.generation).then_some(place.worker)
+    }
+
     pub fn get(&self, conn: ConnId) -> Option<&Session> {
-        let (generation, session) = self.slots.get(conn.slot as usize)?;
-        session.as_deref().filter(|_| *generation == conn.generation)
+        let place = self.slots.get(conn.slot as usize)?;
+        place.session.as_deref().filter(|_| place.generation == conn.generation)
     }
 
     pub fn get_mut(&mut self, conn: ConnId) -> Option<&mut Session> {
-        let (generation, session) = self.slots.get_mut(conn.slot as usize)?;
-        session.as_deref_mut().filter(|_| *generation == conn.generation)
+        let place = self.slots.get_mut(conn.slot as usize)?;
+        place.session.as_deref_mut().filter(|_| place.generation == conn.generation)
     }
 
     /// Takes a session out while its command runs; [`Sessions::put_back`] follows.
     pub fn take(&mut self, conn: ConnId) -> Option<Box<Session>> {
-        let (generation, session) = self.slots.get_mut(conn.slot as usize)?;
-        if *generation == conn.generation {
-            session.take()
+        let place = self.slots.get_mut(conn.slot as usize)?;
+        if place.generation == conn.generation {
+            place.session.take()
         } else {
             None
         }
@@ -189,12 +245,16 @@ impl Sessions {
 
     pub fn put_back(&mut self, session: Box<Session>) {
         let conn = session.conn;
-        self.slots[conn.slot as usize].1 = Some(session);
+        self.slots[conn.slot as usize].session = Some(session);
     }
 
     /// All but the one whose command runs.
     pub fn iter(&self) -> impl Iterator<Item = &Session> {
-        self.slots.iter().filter_map(|(_, session)| session.as_deref())
+        self.slots.iter().filter_map(|slot| slot.session.as_deref())
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.slots.iter_mut().filter_map(|slot| slot.session.as_deref_mut())
     }
 
     pub fn len(&self) -> usize {
@@ -203,5 +263,10 @@ impl Sessions {
 
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Connections since the beginning.
+    pub fn opened(&self) -> u64 {
+        self.numbers
     }
 }

@@ -106,6 +106,16 @@ pub const LOAD: Statement = Statement {
     types: &[INT2, BYTEA_ARRAY],
 };
 
+/// Each database that has keys: how many, how many of them expire, and in how many milliseconds on
+/// average. Expired ones are not counted.
+pub const DATABASES: Statement = Statement {
+    name: "databases",
+    sql: "SELECT db, count(*), count(expires_at), \
+          coalesce(avg(extract(epoch FROM expires_at - now()) * 1000), 0)::int8 \
+          FROM redis.kv WHERE expires_at IS NULL OR expires_at > now() GROUP BY db ORDER BY db",
+    types: &[],
+};
+
 /// How many keys a database has, expired ones not counted.
 pub const SIZE: Statement = Statement {
     name: "size",
@@ -150,14 +160,13 @@ pub const PAGES: Statement = Statement {
     types: &[],
 };
 
-/// Keys on pages from the first up to the second that expired before a time (milliseconds since
-/// 1970): database, key, version.
+/// Keys on pages from the first up to the second whose time is over: database, key, version.
 pub const EXPIRED: Statement = Statement {
     name: "expired",
     sql: "SELECT db, coalesce(name, key), ver FROM redis.kv \
           WHERE ctid >= format('(%s,0)', $1)::tid AND ctid < format('(%s,0)', $2)::tid \
-          AND expires_at <= timestamptz 'epoch' + $3 * interval '1 ms'",
-    types: &[INT8, INT8, INT8],
+          AND expires_at <= now()",
+    types: &[INT8, INT8],
 };
 
 /// Removes up to so many rows of removed collections: how many it were.
@@ -175,6 +184,7 @@ pub const ALL: &[Statement] = &[
     LOCK,
     LOAD,
     SIZE,
+    DATABASES,
     KEYS,
     FIRST_KEYS,
     RANDOM_KEY,

@@ -95,6 +95,10 @@ pub enum Told {
         conn: ConnId,
         answer: Answer,
     },
+    /// Rows whose time is over, with their versions.
+    Expired {
+        keys: Vec<(u16, Box<[u8]>, i64)>,
+    },
     /// Somebody has changed a key by SQL.
     Changed {
         db: u16,

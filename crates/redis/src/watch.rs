@@ -51,6 +51,16 @@ impl Watched {
         }
     }
 
+    /// All keys of a database have gone. Trips who watches one that nobody knows; what is known is
+    /// told by [`Watched::changed`].
+    pub fn flushed(&mut self, db: u16, is_known: impl Fn(&[u8]) -> bool) {
+        for ((of, key), watchers) in &self.keys {
+            if *of == db && !is_known(key) {
+                self.tripped.extend(watchers);
+            }
+        }
+    }
+
     pub fn take_tripped(&mut self) -> Vec<ConnId> {
         std::mem::take(&mut self.tripped)
     }

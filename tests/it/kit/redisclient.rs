@@ -54,8 +54,16 @@ impl RedisClient {
                 break;
             }
         }
-        let shown = |bytes: &[u8]| bytes.escape_ascii().to_string();
-        assert_eq!(shown(&heard[..read]), shown(expected));
+        let heard = &heard[..read];
+        let same = heard.iter().zip(expected).take_while(|(a, b)| a == b).count();
+        if same < expected.len() {
+            let from = same.saturating_sub(20);
+            let shown = |bytes: &[u8]| {
+                let end = bytes.len().min(from + 200);
+                bytes.get(from..end).unwrap_or_default().escape_ascii().to_string()
+            };
+            panic!("from byte {from} heard {}\n  instead of {}", shown(heard), shown(expected));
+        }
     }
 
     #[track_caller]

@@ -1,6 +1,7 @@
 //! The Redis door: protocol, log-in, TLS and limits, byte by byte.
 
 mod access;
+mod data;
 mod protocol;
 
 use crate::kit::{Config, Database};

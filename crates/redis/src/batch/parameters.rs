@@ -13,6 +13,10 @@ use crate::name::{overlong, stored};
 use crate::statements::{APPLY, PUT_STRINGS};
 use crate::value::Kind;
 
+/// Latest expiry that is told apart, in milliseconds since 1970: what PostgreSQL's intervals hold,
+/// rounded down; in the year 287,168.
+const LATEST: i64 = 9_000_000_000_000_000;
+
 /// The number of a batch in one of its shards, and by which ownership.
 #[derive(Debug, Clone, Copy)]
 pub struct Fence {
@@ -97,7 +101,8 @@ impl Batch {
         numbers(params, |row| row.n);
         numbers(params, |row| row.head);
         numbers(params, |row| row.tail);
-        int8s(params, puts().map(|(_, row)| Some(row.expires).filter(|at| *at != NEVER)));
+        let expires = |row: &KeyRow| (row.expires != NEVER).then(|| row.expires.clamp(0, LATEST));
+        int8s(params, puts().map(|(_, row)| expires(row)));
         int8s(params, puts().map(|(_, row)| Some(version(fences, row.shard))));
         int8s(params, puts().map(|(key, _)| key.expect.parameter()));
         let count = |of: fn(&Key) -> bool| puts().filter(|(key, _)| of(key)).count() as i32;

@@ -180,13 +180,16 @@ impl Field {
         }
     }
 
-    /// A number given to SET: without a sign it is read as one of 64 bits.
+    /// A number given to SET. Without a sign it is read as one of 64 bits. Redis takes one that is
+    /// very far below the field's range for one above it: the difference to the greatest does not
+    /// fit (`bitops.c`, `checkSignedBitfieldOverflow`).
     fn whole(self, value: i64) -> i128 {
-        if self.signed {
-            i128::from(value)
-        } else {
-            i128::from(value as u64)
+        if !self.signed {
+            return i128::from(value as u64);
         }
+        let most = (1i128 << (self.width - 1)) - 1;
+        let far = self.width < 64 && most - i128::from(value) > i128::from(i64::MAX);
+        i128::from(value) + if far { 1 << 64 } else { 0 }
     }
 
     /// What is written for a number that may not fit; none when that is to fail.

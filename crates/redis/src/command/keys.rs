@@ -88,7 +88,7 @@ fn rename(call: &mut Call<'_>, only_new: bool) -> Outcome {
     }
     let taken = call.keys.exists(to)?;
     let same = from == to;
-    if !same && !(only_new && taken) {
+    if !(same || only_new && taken) {
         if let Some((value, expires)) = call.keys.take(from)? {
             call.keys.set(to, value, Expiry::At(expires))?;
             call.keys.signal(to);

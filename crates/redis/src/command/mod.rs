@@ -10,29 +10,48 @@ use hashbrown::HashMap;
 use crate::args::Args;
 use crate::call::Call;
 use crate::failure::Outcome;
+pub use container::{container, Container, Sub};
 
+mod acl;
 mod bitfield;
 mod bits;
-mod connection;
+mod client;
+mod config;
+pub mod connection;
+mod container;
 mod cursor;
+mod debug;
+mod docs;
 mod dump;
 mod expiry;
 mod functions;
+mod geo;
 pub mod glob;
 mod hashes;
+mod hyperloglog;
+pub mod info;
+mod introspection;
 mod keys;
 mod lcs;
 mod lists;
+mod lists_blocking;
+mod memory;
 pub mod number;
 mod pubsub;
 mod scan;
 mod scripts;
 mod server;
 mod sets;
+mod slowlog;
 mod sort;
+mod standing;
 mod streams;
 mod strings;
+mod tracking;
 pub(crate) mod transactions;
+mod zset_algebra;
+mod zset_pops;
+mod zset_ranges;
 mod zsets;
 
 /// What a command is like, as COMMAND INFO tells it and the engine needs it.
@@ -63,11 +82,19 @@ impl Flags {
     /// May run while a client is subscribed in RESP2.
     pub const WHILE_SUBSCRIBED: Flags = Flags(1 << 15);
 
+    /// A family, whose second word names the command.
+    pub const CONTAINER: Flags = Flags(1 << 28);
+    /// No effect on what SLOWLOG shows: it would tell secrets, or itself.
+    pub const UNLOGGED: Flags = Flags(1 << 29);
     /// As [`Flags::BLIND`] when it has no more words than it needs.
     pub const BLIND_BARE: Flags = Flags(1 << 16);
 
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
+    }
+
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
     }
 
     pub const fn has(self, other: Flags) -> bool {
@@ -126,18 +153,17 @@ pub struct Command {
 }
 
 impl Command {
-    /// Whether it may have so many words, its name included.
-    pub fn takes(&self, words: usize) -> bool {
-        let named = self.arity.unsigned_abs() as usize;
-        if self.arity < 0 {
-            words >= named
-        } else {
-            words == named
-        }
+    /// One without keys.
+    pub const fn plain(
+        name: &'static str,
+        arity: i32,
+        flags: Flags,
+        group: &'static str,
+        run: fn(&mut Call<'_>) -> Outcome,
+    ) -> Command {
+        Command { name, arity, flags, keys: Keys::None, group, run }
     }
-}
 
-impl Command {
     /// Whether this call overwrites its keys without looking at them.
     pub fn is_blind(&self, args: Args<'_>) -> bool {
         let bare = args.len() == self.arity.unsigned_abs() as usize;
@@ -152,7 +178,16 @@ pub fn all() -> impl Iterator<Item = &'static Command> {
 
 const GROUPS: &[&[Command]] = &[
     connection::COMMANDS,
+    client::COMMANDS,
     server::COMMANDS,
+    standing::COMMANDS,
+    info::COMMANDS,
+    config::COMMANDS,
+    introspection::COMMANDS,
+    slowlog::COMMANDS,
+    memory::COMMANDS,
+    acl::COMMANDS,
+    debug::COMMANDS,
     strings::COMMANDS,
     bits::COMMANDS,
     keys::COMMANDS,
@@ -160,9 +195,15 @@ const GROUPS: &[&[Command]] = &[
     scan::COMMANDS,
     hashes::COMMANDS,
     lists::COMMANDS,
+    lists_blocking::COMMANDS,
     sets::COMMANDS,
     sort::COMMANDS,
+    hyperloglog::COMMANDS,
     zsets::COMMANDS,
+    zset_ranges::COMMANDS,
+    zset_pops::COMMANDS,
+    zset_algebra::COMMANDS,
+    geo::COMMANDS,
     transactions::COMMANDS,
     pubsub::COMMANDS,
     scripts::COMMANDS,
@@ -173,10 +214,25 @@ const GROUPS: &[&[Command]] = &[
 /// Longer words are no command's name.
 const NAME_BYTES_MAX: usize = 32;
 
+type Numbered = (&'static Command, u16);
+
 /// By name in any case.
 pub fn find(name: &[u8]) -> Option<&'static Command> {
-    static TABLE: LazyLock<HashMap<&'static [u8], &'static Command, foldhash::fast::RandomState>> =
-        LazyLock::new(|| all().map(|command| (command.name.as_bytes(), command)).collect());
+    find_numbered(name).map(|(command, _)| command)
+}
+
+/// The command's place in [`all`].
+pub fn number(command: &Command) -> u16 {
+    find_numbered(command.name.as_bytes()).map_or(0, |(_, number)| number)
+}
+
+/// With its place in [`all`].
+pub fn find_numbered(name: &[u8]) -> Option<Numbered> {
+    static TABLE: LazyLock<HashMap<&'static [u8], Numbered, foldhash::fast::RandomState>> =
+        LazyLock::new(|| {
+            let all = all().zip(0..);
+            all.map(|(command, number)| (command.name.as_bytes(), (command, number))).collect()
+        });
     if name.len() > NAME_BYTES_MAX {
         return None;
     }

@@ -16,6 +16,10 @@ const PAGE: usize = 10_000;
 /// Keys that SCAN asks for when it is not told.
 const COUNT: i64 = 10;
 
+/// Bytes of a pattern's beginning that narrow down what is asked for: fewer than those by which a
+/// name that is too long for an index is in order (`name.rs`).
+const PREFIX_MAX: usize = 1024;
+
 /// A question ends the command, which may be a part of EXEC and is undone then.
 const READ: Flags = Flags::READONLY.and(Flags::UNDOABLE);
 
@@ -44,7 +48,9 @@ struct Range {
 
 impl Range {
     fn of(pattern: &[u8]) -> Range {
-        Range { prefix: glob::prefix(pattern) }
+        let mut prefix = glob::prefix(pattern);
+        prefix.truncate(PREFIX_MAX);
+        Range { prefix }
     }
 
     /// A key that lies before the first one, with hardly any in between.

@@ -15,7 +15,7 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "exec",
         arity: 1,
-        flags: CONTROL.and(Flags::WRITE),
+        flags: CONTROL.without(Flags::FAST).and(Flags::WRITE),
         keys: Keys::None,
         group: GROUP,
         run: exec,
@@ -107,9 +107,11 @@ fn run_all(call: &mut Call<'_>, commands: &[crate::args::Words]) -> Outcome {
             server: call.server,
             nested: true,
         };
-        match (command.run)(&mut nested) {
-            Ok(()) => {}
+        let number = super::number(command);
+        match nested.run_timed(command, number) {
+            Ok(()) => call.server.stats.of(number).calls += 1,
             Err(Failure::Said(text)) => {
+                call.server.stats.failed(number, &text);
                 call.reply.rewind(mark);
                 call.reply.error(&text);
             }

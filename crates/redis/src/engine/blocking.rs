@@ -1,132 +1,237 @@
 //! Commands that wait for a key.
+//!
+//! A client that finds nothing is put into the queue of each of its keys, with a number that says
+//! when it came. Whatever changes such a key makes it *ready*, and after the unit its clients run
+//! their commands again, first come first served, as long as the key holds what they wait for. A
+//! client that finds nothing again keeps its number. Rows that its command needs and that memory
+//! has lost are loaded first; meanwhile nobody behind it is served from that key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hashbrown::HashMap;
 
 use super::Engine;
 use crate::call::{self, Call};
 use crate::failure::Failure;
 use crate::reply::{Recorded, Reply};
-use crate::session::{ConnId, Otherwise};
+use crate::session::{Blocked, ConnId, Otherwise};
+use crate::value::Kind;
+
+/// A key, with its database.
+type Name = (u16, Box<[u8]>);
+
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    queues: HashMap<Name, Queue, foldhash::fast::RandomState>,
+    /// Whose time is over when: milliseconds since 1970.
+    deadlines: BTreeSet<(i64, ConnId)>,
+    /// The number of the last that came.
+    last: u64,
+    /// Keys whose first client waits for rows.
+    stalled: Vec<Name>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// By the number.
+    clients: BTreeMap<u64, ConnId>,
+    /// How many of them want to hear of any change, whatever the key holds.
+    of_any: usize,
+}
+
+enum Tried {
+    Served,
+    /// There is still nothing for it.
+    InVain,
+    /// Rows have been asked for.
+    Missing,
+}
 
 impl Engine {
     /// The connection's command has ended with [`Failure::Blocked`].
     pub(super) fn enqueue(&mut self, conn: ConnId) {
-        let Some(session) = self.server.sessions.get(conn) else { return };
-        let Some(blocked) = &session.blocked else { return };
+        let Some(session) = self.server.sessions.get_mut(conn) else { return };
+        let Some(blocked) = &mut session.blocked else { return };
+        self.waiters.last += 1;
+        blocked.number = self.waiters.last;
         for key in &blocked.keys {
             let name = (blocked.db, key.clone());
-            let queue = self.queues.entry(name.clone()).or_default();
-            if !queue.contains(&conn) {
-                queue.push(conn);
-                *self.keys.awaited.entry(name).or_default() += 1;
-            }
+            self.keys.awaited.insert(name.clone());
+            let queue = self.waiters.queues.entry(name).or_default();
+            let new = queue.clients.insert(blocked.number, conn).is_none();
+            queue.of_any += usize::from(new && blocked.kind.is_none());
+        }
+        if let Some(until) = blocked.until {
+            self.waiters.deadlines.insert((until, conn));
         }
     }
 
     /// It waits no more.
-    pub fn unblock(&mut self, conn: ConnId) {
-        let Some(session) = self.server.sessions.get_mut(conn) else { return };
-        let Some(blocked) = session.blocked.take() else { return };
-        for key in blocked.keys {
-            let name = (blocked.db, key);
-            if let Some(queue) = self.queues.get_mut(&name) {
-                queue.retain(|other| *other != conn);
-                if queue.is_empty() {
-                    self.queues.remove(&name);
-                    self.keys.awaited.remove(&name);
-                }
+    pub fn leave_queues(&mut self, conn: ConnId) -> Option<Blocked> {
+        let blocked = self.server.sessions.get_mut(conn)?.blocked.take()?;
+        if let Some(until) = blocked.until {
+            self.waiters.deadlines.remove(&(until, conn));
+        }
+        for key in &blocked.keys {
+            let name = (blocked.db, key.clone());
+            let Some(queue) = self.waiters.queues.get_mut(&name) else { continue };
+            let was = queue.clients.remove(&blocked.number).is_some();
+            queue.of_any -= usize::from(was && blocked.kind.is_none());
+            if queue.clients.is_empty() {
+                self.waiters.queues.remove(&name);
+                self.keys.awaited.remove(&name);
             }
         }
+        Some(blocked)
     }
 
-    /// Who waits for a key that has something now runs again, first come first served.
+    /// Whoever waits for a key that has changed runs again.
     pub(super) fn serve_ready(&mut self) {
         while !self.keys.ready.is_empty() {
             for name in std::mem::take(&mut self.keys.ready) {
-                for conn in self.queues.get(&name).cloned().unwrap_or_default() {
-                    self.try_again(conn);
+                self.serve(name);
+            }
+        }
+        for (conn, with_error) in std::mem::take(&mut self.server.unblocked) {
+            self.end_wait(conn, with_error);
+        }
+    }
+
+    /// A key may have changed in any way: everybody looks again.
+    pub(super) fn wake_all(&mut self) {
+        self.waiters.stalled.clear();
+        self.keys.ready.extend(self.keys.awaited.iter().cloned());
+    }
+
+    /// Rows have come, or will not.
+    pub(super) fn wake_stalled(&mut self) {
+        self.keys.ready.append(&mut self.waiters.stalled);
+    }
+
+    fn serve(&mut self, name: Name) {
+        let mut next = 0;
+        loop {
+            let Some(queue) = self.waiters.queues.get(&name) else { return };
+            let Some((number, conn)) = queue.clients.range(next..).next() else { return };
+            let (conn, of_any) = (*conn, queue.of_any);
+            next = number + 1;
+            let Ok(kind) = self.kind_now(&name) else {
+                self.waiters.stalled.push(name);
+                return;
+            };
+            if kind.is_none() && of_any == 0 {
+                return;
+            }
+            let session = self.server.sessions.get(conn);
+            let Some(blocked) = session.and_then(|session| session.blocked.as_ref()) else {
+                continue;
+            };
+            if blocked.kind.is_some() && blocked.kind != kind {
+                continue;
+            }
+            match self.try_again(conn) {
+                Tried::Served | Tried::InVain => {}
+                Tried::Missing => {
+                    self.waiters.stalled.push(name);
+                    return;
                 }
             }
         }
     }
 
-    fn try_again(&mut self, conn: ConnId) {
-        let Some(mut session) = self.server.sessions.take(conn) else { return };
-        let mut recorded = Recorded::new(session.protocol);
-        let mut barrier = None;
-        let mut served = false;
-        if let Some(blocked) = &session.blocked {
-            let (words, db) = (blocked.words.clone(), blocked.db);
-            if let Ok(command) = call::find(words.args()) {
-                self.keys.begin(db, self.now, true, false);
-                let known = self.keys.all_known(command, words.args());
-                let outcome = known.and_then(|()| {
-                    let mut call = Call {
-                        args: words.args(),
-                        reply: &mut recorded,
-                        keys: &mut self.keys,
-                        session: &mut session,
-                        server: &mut self.server,
-                        nested: false,
-                    };
-                    (command.run)(&mut call)
-                });
-                match outcome {
-                    Ok(()) => served = true,
-                    Err(Failure::Said(text)) => {
-                        recorded.rewind(0);
-                        recorded.error(&text);
-                        served = true;
-                    }
-                    Err(Failure::Miss) => {
-                        self.keys.undo();
-                        for (db, key) in self.keys.missing() {
-                            self.want(db, key, Some(conn));
-                        }
-                    }
-                    Err(_) => {}
-                }
-                if served {
-                    barrier = self.keys.end(Some(conn)).barrier;
-                    if let Some(barrier) = barrier {
-                        session.waits_for(barrier);
-                        self.await_commit(conn, barrier);
-                    }
-                }
+    /// What the key holds, with all that is not committed; if it is not in memory, it is asked for.
+    fn kind_now(&mut self, name: &Name) -> Result<Option<Kind>, Failure> {
+        self.keys.begin(name.0, self.now, true, false);
+        let kind = self.keys.kind(&name.1);
+        if kind.is_err() {
+            self.want_rows();
+        }
+        kind
+    }
+
+    fn want_rows(&mut self) {
+        for (db, key) in self.keys.missing() {
+            self.want(db, key, None);
+        }
+    }
+
+    fn try_again(&mut self, conn: ConnId) -> Tried {
+        let Some(mut session) = self.server.sessions.take(conn) else { return Tried::InVain };
+        let again = session.blocked.as_ref().map(|blocked| (blocked.words.clone(), blocked.db));
+        let found = again.as_ref().and_then(|(words, _)| call::find(words.args()).ok());
+        let (Some((words, db)), Some(command)) = (again, found) else {
+            self.server.sessions.put_back(session);
+            return Tried::InVain;
+        };
+        let mut reply = Recorded::new(session.protocol);
+        self.keys.begin(db, self.now, true, false);
+        let mut outcome = self.keys.all_known(command, words.args());
+        if outcome.is_ok() {
+            outcome = (command.run)(&mut Call {
+                args: words.args(),
+                reply: &mut reply,
+                keys: &mut self.keys,
+                session: &mut session,
+                server: &mut self.server,
+                nested: false,
+            });
+        }
+        if let Err(Failure::Said(text)) = &outcome {
+            reply.rewind(0);
+            reply.error(text);
+            outcome = Ok(());
+        }
+        let tried = match outcome {
+            Ok(()) => {
+                let barrier = self.end_unit(&mut session).barrier;
+                self.finish_reply(&mut session, &mut reply, 0);
+                self.server.sessions.put_back(session);
+                self.leave_queues(conn);
+                self.answer(conn, reply, barrier);
+                return Tried::Served;
             }
-        }
+            Err(Failure::Miss) => {
+                self.keys.undo();
+                self.want_rows();
+                Tried::Missing
+            }
+            Err(_) => {
+                self.keys.undo();
+                Tried::InVain
+            }
+        };
         self.server.sessions.put_back(session);
-        if served {
-            self.unblock(conn);
-            self.answer(conn, recorded, barrier);
-        }
+        tried
     }
 
     /// Those whose time is over are told so.
     pub(super) fn expire_blocked(&mut self) {
-        if self.queues.is_empty() {
-            return;
-        }
-        let now = self.now;
-        let over = self.server.sessions.iter().filter_map(|session| {
-            let blocked = session.blocked.as_ref()?;
-            (blocked.until? <= now).then_some((session.conn, session.protocol, blocked.otherwise))
-        });
-        for (conn, protocol, otherwise) in over.collect::<Vec<_>>() {
-            let mut reply = Recorded::new(protocol);
-            match otherwise {
-                Otherwise::Null => reply.null(),
-                Otherwise::NullArray => reply.null_array(),
+        while let Some((until, conn)) = self.waiters.deadlines.first().copied() {
+            if until > self.now {
+                return;
             }
-            self.unblock(conn);
-            self.answer(conn, reply, None);
+            self.waiters.deadlines.remove(&(until, conn));
+            self.end_wait(conn, false);
         }
     }
 
-    /// When something has to be done though nothing happens: milliseconds since 1970.
-    pub fn next_due(&self) -> Option<i64> {
-        if self.queues.is_empty() {
-            return None;
+    /// It is answered as if its time were over, or with an error as CLIENT UNBLOCK wants it.
+    fn end_wait(&mut self, conn: ConnId, with_error: bool) {
+        let Some(blocked) = self.leave_queues(conn) else { return };
+        let Some(mut session) = self.server.sessions.take(conn) else { return };
+        let mut reply = Recorded::new(session.protocol);
+        match blocked.otherwise {
+            _ if with_error => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
+            Otherwise::Null => reply.null(),
+            Otherwise::NullArray => reply.null_array(),
         }
-        let sessions = self.server.sessions.iter();
-        sessions.filter_map(|session| session.blocked.as_ref()?.until).min()
+        self.finish_reply(&mut session, &mut reply, 0);
+        self.server.sessions.put_back(session);
+        self.answer(conn, reply, None);
+    }
+
+    /// When the first of them has waited for long enough: milliseconds since 1970.
+    pub(super) fn next_unblocked(&self) -> Option<i64> {
+        self.waiters.deadlines.first().map(|(until, _)| *until)
     }
 }

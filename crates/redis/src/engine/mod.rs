@@ -17,7 +17,8 @@
 //!     runs it again at [`Event::Resume`]; it runs no later command of this connection before. It
 //!     may name the keys of commands that wait behind it by [`Engine::prefetch`].
 //!   - [`Ran::Blocked`]: it waits for a key. The reply comes as [`Event::Answer`]; no later command
-//!     runs before.
+//!     runs before. The worker keeps its bytes as well: if the answer is undone, it runs again. A
+//!     blocked command changes nothing of the connection's state, so there is none to restore.
 //! - [`Engine::turn`] at the end of each turn: sends what has gathered, serves who was blocked,
 //!   fires what is due. [`Engine::next_due`] says when it has to be called though nothing happens.
 //! - [`Engine::take_events`] gives what concerns the worker's connections, in order. For
@@ -25,7 +26,10 @@
 //!   again in order, from the state before ([`Engine::restore`]), or are replied to with the error
 //!   that the event has; replies in between whose fate is committed stay. A fate of [`Fate::Lost`]: the connection is closed, nobody knows.
 
+mod after;
 mod blocking;
+mod connections;
+mod due;
 mod results;
 
 use std::sync::Arc;
@@ -34,7 +38,7 @@ use hashbrown::HashMap;
 
 use crate::args::{Args, Words};
 use crate::call::{self, Call};
-use crate::command::{Command, Flags};
+use crate::command::{self, Command, Flags, Keys};
 use crate::failure::Failure;
 use crate::flow::{Barrier, Fate, Flow, Sealed};
 use crate::keyspace::{Done, Keyspace};
@@ -93,8 +97,8 @@ pub struct Engine {
     in_flight: Vec<Sealed>,
     /// Questions that wait until what was done before them has committed.
     asked: Vec<(ConnId, crate::query::Query, Vec<Barrier>)>,
-    /// Blocked connections by key, first come first served.
-    queues: HashMap<(u16, Box<[u8]>), Vec<ConnId>, foldhash::fast::RandomState>,
+    /// Blocked connections.
+    waiters: blocking::Waiters,
     /// Parked because too much waits to be written.
     throttled: Vec<ConnId>,
     /// A batch was refused: nothing is sent until the others have been answered, then all that is
@@ -102,8 +106,10 @@ pub struct Engine {
     undoing: Option<Option<String>>,
     /// What those batches were.
     undone: Vec<crate::flow::Open>,
-    /// Why PostgreSQL can't be used now, and since when, in milliseconds since 1970.
-    away: Option<(String, i64)>,
+    /// Parked by CLIENT PAUSE.
+    paused: Vec<ConnId>,
+    /// When batches in flight were sent, in microseconds.
+    sent: Vec<(u64, i64)>,
     /// Copies of what is in flight have been forgotten: rows are not looked up until it has landed.
     unsettled: bool,
     now: i64,
@@ -117,38 +123,32 @@ impl Engine {
         now: i64,
     ) -> Engine {
         let flow = Flow::new(&vec![0; shards.max(1)]);
+        let mut keys = Keyspace::new(settings.databases, flow);
+        keys.notify = settings.notify_keyspace_events;
+        let away = Some(("no connection has been made yet".to_owned(), now));
         Engine {
-            keys: Keyspace::new(settings.databases, flow),
-            server: Server { settings, started: now, ..Server::default() },
+            keys,
+            server: Server { settings, away, now, started: now, ..Server::default() },
             store,
             loading: HashMap::default(),
             wanted: Vec::new(),
             in_flight: Vec::new(),
             asked: Vec::new(),
-            queues: HashMap::default(),
+            waiters: blocking::Waiters::default(),
             throttled: Vec::new(),
             undoing: None,
             undone: Vec::new(),
-            away: Some(("no connection has been made yet".to_owned(), now)),
+            paused: Vec::new(),
+            sent: Vec::new(),
             unsettled: false,
             now,
         }
     }
 
-    pub fn connect(&mut self, worker: u8, now: i64) -> ConnId {
-        self.server.sessions.open(worker, now)
-    }
-
-    pub fn session(&mut self, conn: ConnId) -> Option<&mut Session> {
-        self.server.sessions.get_mut(conn)
-    }
-
-    pub fn disconnect(&mut self, conn: ConnId) {
-        self.unblock(conn);
-        if let Some(mut session) = self.server.sessions.close(conn) {
-            crate::command::transactions::unwatch_all(&mut self.keys, &mut session);
-            self.server.hub.gone(conn, &session.subscriptions);
-        }
+    /// With a clock, in microseconds since 1970: the time of slow commands and of commits is taken.
+    pub fn with_clock(mut self, clock: fn() -> i64) -> Engine {
+        self.server.clock = Some(clock);
+        self
     }
 
     pub fn fate(&self, barrier: Barrier) -> Fate {
@@ -157,10 +157,14 @@ impl Engine {
 
     /// Runs one command. `now`: milliseconds since 1970.
     pub fn run(&mut self, conn: ConnId, args: Args<'_>, now: i64, reply: &mut dyn Reply) -> Ran {
-        self.now = self.now.max(now);
+        self.set_time(now);
         let Some(mut session) = self.server.sessions.take(conn) else {
             return Ran::Done { barrier: None, before: None, close: true };
         };
+        if session.killed {
+            self.server.sessions.put_back(session);
+            return Ran::Done { barrier: None, before: None, close: true };
+        }
         session.last_seen = now;
         let ran = self.run_for(&mut session, args, reply);
         let blocked = matches!(ran, Ran::Blocked);
@@ -168,22 +172,45 @@ impl Engine {
         if blocked {
             self.enqueue(conn);
         }
+        // Before anybody's next command, so that who has waited is served first.
+        self.serve_ready();
         self.note_tripped();
         ran
     }
 
     fn run_for(&mut self, session: &mut Session, args: Args<'_>, reply: &mut dyn Reply) -> Ran {
         let mark = reply.mark();
-        let command = match call::find(args) {
-            Ok(command) => command,
-            Err(failure) => {
-                if let Some(multi) = &mut session.multi {
-                    multi.failed = true;
-                }
+        let Some((command, number)) = command::find_numbered(args.at(0)) else {
+            if let Some(multi) = &mut session.multi {
+                multi.failed = true;
+            }
+            return self.refuse(session, call::unknown(args), reply, mark);
+        };
+        if let Err(failure) = call::check(command, args) {
+            self.server.stats.of(number).rejected += 1;
+            if let Some(multi) = &mut session.multi {
+                multi.failed = true;
+            }
+            return self.refuse(session, failure, reply, mark);
+        }
+        session.last_command = command.name;
+        if let Some(container) = command::container(command) {
+            if let Ok(Some(sub)) = container.find(args) {
+                session.last_command = sub.name;
+            }
+        }
+        if self.is_paused(session, command, args) {
+            self.paused.push(session.conn);
+            return Ran::Parked;
+        }
+        if let Some(multi) = &mut session.multi {
+            // Those without the flag of administrators control the transaction itself.
+            if command.flags.has(Flags::NO_MULTI.and(Flags::ADMIN)) {
+                multi.failed = true;
+                let failure = Failure::text("ERR Command not allowed inside a transaction");
                 return self.refuse(session, failure, reply, mark);
             }
-        };
-        session.last_command = command.name;
+        }
         if session.multi.is_some() && !command.flags.has(Flags::NO_MULTI) {
             return self.queue(session, args, reply, mark);
         }
@@ -194,8 +221,9 @@ impl Engine {
             let failure = Failure::said(format!(
                 "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
                  RESET are allowed in this context",
-                command.name
+                session.last_command
             ));
+            self.server.stats.of(number).rejected += 1;
             return self.refuse(session, failure, reply, mark);
         }
         if let Some(why) = session.refused.take() {
@@ -210,7 +238,7 @@ impl Engine {
             self.throttled.push(session.conn);
             return Ran::Parked;
         }
-        self.execute(session, command, args, reply, mark)
+        self.execute(session, (command, number), args, reply, mark)
     }
 
     fn refuse(
@@ -222,6 +250,7 @@ impl Engine {
     ) -> Ran {
         session.answers.clear();
         if let Failure::Said(text) = failure {
+            self.server.stats.error(&text);
             reply.error(&text);
         }
         self.finish_reply(session, reply, mark);
@@ -230,6 +259,7 @@ impl Engine {
 
     /// CLIENT REPLY OFF and SKIP: nothing is said.
     fn finish_reply(&mut self, session: &mut Session, reply: &mut dyn Reply, mark: usize) {
+        let mark = if std::mem::take(&mut session.told_anyway) { reply.mark() } else { mark };
         match session.reply_mode {
             ReplyMode::On => {}
             ReplyMode::Off => reply.rewind(mark),
@@ -269,7 +299,7 @@ impl Engine {
     fn execute(
         &mut self,
         session: &mut Session,
-        command: &'static Command,
+        (command, number): (&'static Command, u16),
         args: Args<'_>,
         reply: &mut dyn Reply,
         mark: usize,
@@ -288,6 +318,7 @@ impl Engine {
             || !session.watching.is_empty()
             || command.name == "watch";
         let undoable = is_undoable(command, session);
+        self.keys.counts_lookups = command.flags.has(Flags::READONLY);
         loop {
             self.keys.begin(session.db, self.now, latest, undoable);
             session.questions = 0;
@@ -301,14 +332,15 @@ impl Engine {
                         server: &mut self.server,
                         nested: false,
                     };
-                    (command.run)(&mut call)
+                    call.run_timed(command, number)
                 }
                 miss => miss,
             };
             match outcome {
-                Ok(()) => {}
+                Ok(()) => self.server.stats.of(number).calls += 1,
                 Err(Failure::Said(text)) => {
                     reply.rewind(mark);
+                    self.server.stats.failed(number, &text);
                     reply.error(&text);
                 }
                 Err(Failure::Undone(text)) => {
@@ -340,7 +372,12 @@ impl Engine {
                 }
             }
             session.answers.clear();
-            let done = self.keys.end(Some(session.conn));
+            if let (Some(tracking), None) = (&mut session.tracking, &session.multi) {
+                tracking.caching &= command.name == "client";
+            }
+            self.server.stats.processed += 1;
+            self.sample(session.db, command, args);
+            let done = self.end_unit(session);
             return self.done(session, done, before, reply, mark);
         }
     }
@@ -353,10 +390,6 @@ impl Engine {
         reply: &mut dyn Reply,
         mark: usize,
     ) -> Ran {
-        if let Some(barrier) = done.barrier {
-            session.waits_for(barrier);
-            self.await_commit(session.conn, barrier);
-        }
         self.finish_reply(session, reply, mark);
         let close = std::mem::take(&mut session.quitting);
         Ran::Done { barrier: done.barrier, before: done.barrier.map(|_| before), close }
@@ -443,6 +476,8 @@ impl Engine {
         let Some(session) = self.server.sessions.get_mut(conn) else { return };
         session.db = before.db;
         session.multi = before.multi.map(|multi| *multi);
+        // Between its first run and this one nobody looked after what it watches.
+        session.tripped |= session.multi.is_some() && !before.watching.is_empty();
         for (db, key) in before.watching {
             self.keys.watched.add(db, &key, conn);
             if !session.watching.contains(&(db, key.clone())) {
@@ -452,17 +487,24 @@ impl Engine {
     }
 
     /// Too much waits for PostgreSQL: writers wait, too.
-    fn is_full(&mut self) -> bool {
-        (0..self.keys.flow.shards())
-            .any(|shard| self.keys.flow.open(shard as u8).bytes > OPEN_BYTES_MAX)
+    fn is_full(&self) -> bool {
+        self.keys.flow.open_bytes() > OPEN_BYTES_MAX
+    }
+
+    fn set_time(&mut self, now: i64) {
+        self.now = self.now.max(now);
+        self.server.now = self.now;
     }
 
     /// Everything that can be sent is sent; whoever can go on goes on.
     pub fn turn(&mut self, now: i64) {
-        self.now = self.now.max(now);
+        self.set_time(now);
         self.take_results();
         self.serve_ready();
         self.expire_blocked();
+        self.end_pause();
+        self.expire_keys();
+        self.server.tell_dropped();
         if self.undoing.is_some() {
             if self.in_flight.is_empty() {
                 self.undo_all();
@@ -484,6 +526,8 @@ impl Engine {
         loop {
             let Some(shard) = self.keys.flow.sendable(DEPTH).next() else { return };
             let sealed = self.keys.flow.seal(shard);
+            self.server.stats.sent(sealed.open.dirty.len());
+            self.sent.push((sealed.number, self.server.microseconds()));
             self.store.send(&mut self.keys, &sealed);
             self.in_flight.push(sealed);
             if !self.throttled.is_empty() {
@@ -509,6 +553,8 @@ impl Engine {
         }
         self.wanted = later;
         for (db, keys) in by_db {
+            self.server.stats.loads += 1;
+            self.server.stats.loaded += keys.len() as u64;
             self.store.load(db, keys);
         }
     }
@@ -573,9 +619,14 @@ fn is_undoable(command: &Command, session: &Session) -> bool {
     let queued = session.multi.iter().flat_map(|multi| &multi.commands);
     command.flags.has(Flags::UNDOABLE)
         || (command.name == "exec"
-            && queued.into_iter().any(|words| {
-                call::find(words.args()).is_ok_and(|command| command.flags.has(Flags::UNDOABLE))
-            }))
+            && queued.into_iter().any(|words| call::find(words.args()).is_ok_and(may_stop)))
+}
+
+/// Whether a queued command may have to wait for something behind the changes of others: a script
+/// for a key, one that is about all keys for PostgreSQL.
+fn may_stop(command: &Command) -> bool {
+    let asks = command.flags.has(Flags::READONLY) && matches!(command.keys, Keys::None);
+    asks || command.flags.has(Flags::UNDOABLE)
 }
 
 fn to_db(args: Args<'_>) -> Option<u16> {

@@ -1,7 +1,6 @@
 //! What the tables have told.
 
 use super::Engine;
-use crate::flow::After;
 use crate::server::Event;
 use crate::session::ConnId;
 use crate::store::Told;
@@ -24,7 +23,14 @@ impl Engine {
                     }
                     let row = row.map(|row| (row.value, row.expires, row.version));
                     self.keys.loaded(db, &key, row);
-                    self.arrived(db, &key, loading.conns);
+                    self.arrived(loading.conns);
+                }
+                Told::Expired { keys } => {
+                    for (db, key, version) in keys {
+                        self.keys.begin(db, self.now, true, false);
+                        self.keys.remove_expired(&key, version);
+                        self.keys.end(None);
+                    }
                 }
                 Told::Postponed { db, keys } => {
                     self.wanted.extend(keys.into_iter().map(|key| (db, key)));
@@ -36,6 +42,7 @@ impl Engine {
                             self.fail_parked(conn, &why);
                         }
                     }
+                    self.wake_stalled();
                 }
                 Told::Answered { conn, answer } => {
                     if let Some(session) = self.server.sessions.get_mut(conn) {
@@ -48,26 +55,27 @@ impl Engine {
                         loading.stale = true;
                     }
                     self.keys.changed_by_sql(db, &key);
-                    if self.keys.awaited.contains_key(&(db, key.clone())) {
-                        self.keys.ready.push((db, key));
-                    }
+                    self.server.invalidate(&key, None);
+                    self.keys.begin(db, self.now, true, false);
+                    self.keys.signal(&key);
                 }
                 Told::ChangedMany { db } => {
                     for ((of, _), loading) in &mut self.loading {
                         loading.stale |= db.is_none_or(|db| db == *of);
                     }
                     self.keys.forget_all(db);
-                    let names = self.keys.awaited.keys().cloned().collect::<Vec<_>>();
-                    self.keys.ready.extend(names);
+                    self.server.invalidate_all();
+                    self.wake_all();
                 }
                 Told::Taken { applied, kids, same } => self.taken(&applied, kids, same),
                 Told::Away { why } => {
                     self.keys.forget_all(None);
+                    self.server.invalidate_all();
                     for loading in self.loading.values_mut() {
                         loading.stale = true;
                     }
-                    let since = self.away.take().map_or(self.now, |(_, since)| since);
-                    self.away = Some((why, since));
+                    let since = self.server.away.take().map_or(self.now, |(_, since)| since);
+                    self.server.away = Some((why, since));
                 }
             }
         }
@@ -79,12 +87,9 @@ impl Engine {
         };
         let sealed = self.in_flight.remove(at);
         self.keys.committed_batch(&sealed);
+        self.note_committed(number);
         for after in sealed.open.after {
-            match after {
-                After::Publish { channel, message } => {
-                    self.server.publish(&channel, &message);
-                }
-            }
+            self.server.follow(after, self.keys.notify);
         }
         let mut waiters = sealed.open.waiters;
         waiters.dedup();
@@ -94,6 +99,12 @@ impl Engine {
     }
 
     fn batch_undone(&mut self, number: u64, why: Option<String>) {
+        let batches = &mut self.server.stats.batches;
+        match why {
+            None => batches.conflicts += 1,
+            Some(_) => batches.refused += 1,
+        }
+        self.sent.retain(|(other, _)| *other != number);
         if let Some(at) = self.in_flight.iter().position(|sealed| sealed.number == number) {
             // Its waiters hear of it when all is undone.
             let sealed = self.in_flight.remove(at);
@@ -118,6 +129,7 @@ impl Engine {
         waiters.sort_unstable();
         waiters.dedup();
         self.keys.forget(opens);
+        self.wake_all();
         for conn in waiters {
             self.server.tell(Event::Redo { conn, refused: refused.clone() });
         }
@@ -125,7 +137,7 @@ impl Engine {
 
     /// PostgreSQL has been away for longer than anybody wants to wait.
     pub(super) fn hopeless(&self) -> Option<String> {
-        let (why, since) = self.away.as_ref()?;
+        let (why, since) = self.server.away.as_ref()?;
         let over = self.now.saturating_sub(*since) >= self.server.settings.patience_ms;
         over.then(|| format!("PostgreSQL can't be reached: {why}"))
     }
@@ -155,23 +167,24 @@ impl Engine {
 
     /// The tables are ours, again or for the first time.
     fn taken(&mut self, applied: &[u64], kids: i64, same: bool) {
-        self.away = None;
+        self.server.away = None;
         self.keys.set_kids(kids);
+        self.wake_all();
         if same {
             return;
         }
-        // Another gateway was there: what it did is not known here.
-        let mut opens = self.keys.flow.restart(false);
+        // Another gateway was there: what has become of what was sent before is not known here. What
+        // was never sent, as before the first taking, runs again.
+        let known = self.in_flight.is_empty();
+        let mut opens = self.keys.flow.restart(known);
         opens.extend(self.in_flight.drain(..).map(|sealed| sealed.open));
         self.keys.flow.renumber(applied);
         self.give_up(opens, None);
         self.keys.forget_all(None);
     }
 
-    fn arrived(&mut self, db: u16, key: &[u8], conns: Vec<ConnId>) {
-        if self.keys.awaited.contains_key(&(db, key.into())) {
-            self.keys.ready.push((db, key.into()));
-        }
+    fn arrived(&mut self, conns: Vec<ConnId>) {
+        self.wake_stalled();
         for conn in conns {
             self.one_less(conn);
         }

@@ -1,9 +1,15 @@
 //! One key in memory.
 
+use smallvec::SmallVec;
+
 use crate::value::{Tracked, Value};
 
 /// It does not expire.
 pub const NEVER: i64 = i64::MAX;
+
+/// What a row says of a key that expires even later, in milliseconds since 1970: PostgreSQL's
+/// `timestamptz` and `interval` end soon after.
+pub const LAST_MOMENT: i64 = 9_000_000_000_000_000;
 
 /// A row's version, where nobody has looked: what is written overwrites whatever there is. 0 is the
 /// version of a row that does not exist.
@@ -25,6 +31,8 @@ pub struct Entry {
     pub value: Option<Value>,
     /// Milliseconds since 1970.
     pub expires: i64,
+    /// Of the reminder that counts; [`NEVER`] when there is none.
+    pub due: i64,
     /// Of the row, when all batches that are sealed have committed.
     pub version: i64,
     /// The last batch of its shard with a change of it; 0 when there is none.
@@ -38,7 +46,7 @@ pub struct Entry {
 /// States before the latest, the oldest first.
 #[derive(Debug, Default)]
 pub struct Past {
-    versions: Vec<Version>,
+    versions: SmallVec<[Version; 1]>,
 }
 
 #[derive(Debug)]
@@ -68,6 +76,7 @@ impl Entry {
             used_at: 0,
             value,
             expires,
+            due: NEVER,
             version,
             dirty: 0,
             stored,
@@ -77,6 +86,14 @@ impl Entry {
 
     pub fn is_alive(&self, now: i64) -> bool {
         self.expires > now && self.value.is_some()
+    }
+
+    /// When it expires, as its row has it.
+    pub fn stored_expiry(&self) -> i64 {
+        match self.expires {
+            NEVER => NEVER,
+            expires => expires.min(LAST_MOMENT),
+        }
     }
 
     pub fn edits(&self) -> u64 {

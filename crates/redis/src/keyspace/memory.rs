@@ -62,29 +62,19 @@ impl Keyspace {
                 held.push(now.0);
             }
             entry.stored = now;
+            let expires = entry.stored_expiry();
             row(Changed {
                 shard: entry.shard,
                 db: entry.db,
                 key: &entry.key,
                 expected: entry.version,
                 value: entry.value.as_mut(),
-                expires: entry.expires,
+                expires,
             });
             entry.version = if entry.value.is_some() { seq as i64 } else { 0 };
         }
         gone.retain(|(kid, _)| *kid != 0 && !held.contains(kid));
         gone
-    }
-
-    /// The versions that watched keys must have: 0 for one that must not exist.
-    pub fn write_checks(&self, sealed: &Sealed, mut check: impl FnMut(u16, &[u8], i64)) {
-        for at in &sealed.open.checks {
-            let entry = &self.entries[*at as usize];
-            // What the batch itself writes is checked there, and its version is not known here.
-            if entry.version != super::UNKNOWN && !sealed.open.dirty.contains(at) {
-                check(entry.db, &entry.key, entry.version);
-            }
-        }
     }
 
     /// The batch is in the tables.
@@ -109,6 +99,14 @@ impl Keyspace {
         for open in batches {
             for at in open.dirty {
                 self.drop_entry(at);
+            }
+            for (db, key, _) in open.checks {
+                let at = self.find(db, &key).map(|at| (at, &self.entries[at as usize]));
+                if let Some((at, entry)) = at {
+                    if entry.is_clean(self.flow.committed(entry.shard)) {
+                        self.drop_entry(at);
+                    }
+                }
             }
             for db in open.flushes {
                 self.dbs[usize::from(db)].flushed = None;

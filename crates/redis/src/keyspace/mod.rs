@@ -18,13 +18,14 @@
 //!   [`Keyspace::settle`] after elements may have been removed.
 
 mod entry;
+mod expiry;
 mod memory;
 mod unit;
 
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 
-pub use entry::{Entry, NEVER, UNKNOWN};
+pub use entry::{Entry, LAST_MOMENT, NEVER, UNKNOWN};
 pub use memory::{Changed, Orphan};
 pub use unit::{Done, Unit};
 use unit::{Step, Touched};
@@ -67,23 +68,35 @@ pub struct Keyspace {
     unit: Unit,
     /// Keys that somebody watches; the engine wants to hear of their changes.
     pub watched: crate::watch::Watched,
-    /// Keys that somebody is blocked on and that have something now.
+    /// Keys that somebody is blocked on and that have changed.
     pub ready: Vec<(u16, Box<[u8]>)>,
     /// Keys that somebody is blocked on.
-    pub awaited: hashbrown::HashMap<(u16, Box<[u8]>), usize, foldhash::fast::RandomState>,
+    pub awaited: Names,
     /// Bytes of keys and values in memory, roughly.
     bytes: usize,
     /// Where eviction goes on.
     hand: usize,
     kids: i64,
+    /// When entries expire.
+    reminders: expiry::Reminders,
+    /// Which changes are told.
+    pub notify: crate::notify::Notify,
+    /// Somebody wants to hear of changes: CLIENT TRACKING.
+    pub is_tracked: bool,
+    /// Whether what [`Keyspace::look`] finds counts as found by a read.
+    pub counts_lookups: bool,
     pub stats: Stats,
 }
 
 /// What has been counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Stats {
+    /// Entries that were in memory, and those that were not.
     pub hits: u64,
     pub misses: u64,
+    /// Keys that reads found, and that did not exist.
+    pub found: u64,
+    pub absent: u64,
     pub expired: u64,
     pub evicted: u64,
 }
@@ -99,10 +112,14 @@ impl Keyspace {
             unit: Unit::default(),
             watched: crate::watch::Watched::default(),
             ready: Vec::new(),
-            awaited: hashbrown::HashMap::default(),
+            awaited: hashbrown::HashSet::default(),
             bytes: 0,
             hand: 0,
             kids: 0,
+            reminders: expiry::Reminders::default(),
+            notify: crate::notify::Notify::default(),
+            is_tracked: false,
+            counts_lookups: false,
             stats: Stats::default(),
         }
     }
@@ -132,6 +149,11 @@ impl Keyspace {
     pub fn look(&mut self, key: &[u8]) -> Result<Option<&Value>, Failure> {
         let at = self.known(key)?;
         self.use_now(at);
+        if self.counts_lookups {
+            let found = self.seen_by_unit(at)?.is_some();
+            self.stats.found += u64::from(found);
+            self.stats.absent += u64::from(!found);
+        }
         self.seen_by_unit(at)
     }
 
@@ -257,6 +279,7 @@ impl Keyspace {
             Expiry::Keep => self.known(key)?,
             _ => self.known_or_blind(key),
         };
+        self.expire_if_over(at);
         self.replace(at, Some(value), expiry);
         Ok(())
     }
@@ -269,6 +292,7 @@ impl Keyspace {
             _ => self.known_or_blind(key),
         };
         let first = self.unit.touched.iter().all(|touched| touched.at != at);
+        self.expire_if_over(at);
         self.replace(at, Some(value), expiry);
         if first && expiry != Expiry::Keep {
             self.unit.overwritten();
@@ -386,8 +410,17 @@ impl Keyspace {
             return Ok(at);
         }
         let at = self.known(key)?;
+        self.expire_if_over(at);
         self.replace(at, Some(new()), Expiry::Never);
         Ok(at)
+    }
+
+    /// What is about to be overwritten has expired before: that is told first.
+    fn expire_if_over(&mut self, at: u32) {
+        let entry = &self.entries[at as usize];
+        if entry.value.is_some() && entry.expires <= self.unit.now {
+            self.expired(at);
+        }
     }
 
     /// To be called after elements may have been removed: a collection without any is gone. True
@@ -399,6 +432,24 @@ impl Keyspace {
             self.replace(at, None, Expiry::Never);
         }
         Ok(gone)
+    }
+
+    /// Removes a row whose time is over. Its value need not be in memory for that.
+    pub fn remove_expired(&mut self, key: &[u8], version: i64) {
+        let db = self.unit.db;
+        let at = match self.find(db, key) {
+            Some(at) => {
+                let entry = &self.entries[at as usize];
+                if entry.value.is_none() || entry.is_alive(self.unit.now) {
+                    return;
+                }
+                at
+            }
+            None if self.dbs[usize::from(db)].flushed.is_some() => return,
+            None => self.insert(db, key, None, NEVER, version),
+        };
+        self.stats.expired += 1;
+        self.replace(at, None, Expiry::Never);
     }
 
     /// Whether the key was there and its time is over. One that was over when it was first looked
@@ -418,18 +469,28 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Something was pushed: whoever is blocked on the key may go on after this unit.
-    pub fn signal(&mut self, key: &[u8]) {
-        let db = self.unit.db;
-        if !self.awaited.is_empty() && self.awaited.contains_key(&(db, key.into())) {
-            self.ready.push((db, key.into()));
+    /// Bytes of a key and its value; none when it does not exist.
+    pub fn weight(&mut self, key: &[u8]) -> Result<Option<usize>, Failure> {
+        if self.look(key)?.is_none() {
+            return Ok(None);
         }
+        let at = self.known(key)?;
+        Ok(Some(self.entries[at as usize].weight()))
+    }
+
+    /// Whoever is blocked on the key looks again after this unit. They do so anyway when the unit
+    /// changes the key.
+    pub fn signal(&mut self, key: &[u8]) {
+        note_ready(&self.awaited, &mut self.ready, self.unit.db, key);
     }
 
     /// Empties a database.
     pub fn flush(&mut self, db: u16) {
         let Some(state) = self.dbs.get(usize::from(db)) else { return };
         let (before, all) = (state.flushed, state.table.iter().copied().collect::<Vec<u32>>());
+        let mut watched = std::mem::take(&mut self.watched);
+        watched.flushed(db, |key| self.find(db, key).is_some());
+        self.watched = watched;
         let mask = ((1u64 << self.flow.shards()) - 1) as u32;
         let barrier = self.flow.fuse(mask);
         self.unit.shards |= mask;
@@ -443,16 +504,13 @@ impl Keyspace {
             }
         }
         self.dbs[usize::from(db)].flushed = Some(barrier);
+        if self.is_tracked {
+            self.unit.after.push(After::Flushed);
+        }
         self.flow.open(0).flushes.push(db);
         if self.unit.undoable {
             self.unit.steps.push(Step::Flushed { db, before });
         }
-    }
-
-    /// A message to be published when what the unit does to this key has committed.
-    pub fn tell_after(&mut self, key: &[u8], channel: Box<[u8]>, message: Box<[u8]>) {
-        let shard = self.shard_of(self.unit.db, key);
-        self.unit.after.push((shard, After::Publish { channel, message }));
     }
 
     /// Notes all keys of a command that are not in memory, so that they are loaded together and
@@ -558,6 +616,7 @@ impl Keyspace {
             use std::hash::BuildHasher;
             hasher.hash_one(&*entries[*at as usize].key)
         });
+        self.remind(at);
         at
     }
 
@@ -586,11 +645,7 @@ impl Keyspace {
     fn saw(&mut self, at: u32) {
         let entry = &self.entries[at as usize];
         if entry.dirty > self.flow.committed(entry.shard) {
-            let seen = &mut self.unit.saw;
-            match seen.iter_mut().find(|(shard, _)| *shard == entry.shard) {
-                Some((_, seq)) => *seq = entry.dirty.max(*seq),
-                None => seen.push((entry.shard, entry.dirty)),
-            }
+            self.unit.saw_batch(entry.shard, entry.dirty);
         }
     }
 
@@ -599,7 +654,7 @@ impl Keyspace {
         let now = self.unit.now;
         let entry = &self.entries[at as usize];
         if entry.value.is_some() && !entry.is_alive(now) {
-            self.stats.expired += 1;
+            self.expired(at);
             self.replace(at, None, Expiry::Never);
             return;
         }
@@ -719,3 +774,21 @@ fn seconds(ms: i64) -> u32 {
 }
 
 type Seen = SmallVec<[(u8, u64); 2]>;
+
+type Names = hashbrown::HashSet<(u16, Box<[u8]>), foldhash::fast::RandomState>;
+
+/// A key's name as it is looked up, borrowed.
+#[derive(Hash)]
+struct Name<'a>(u16, &'a [u8]);
+
+impl hashbrown::Equivalent<(u16, Box<[u8]>)> for Name<'_> {
+    fn equivalent(&self, (db, key): &(u16, Box<[u8]>)) -> bool {
+        self.0 == *db && *self.1 == **key
+    }
+}
+
+fn note_ready(awaited: &Names, ready: &mut Vec<(u16, Box<[u8]>)>, db: u16, key: &[u8]) {
+    if !awaited.is_empty() && awaited.contains(&Name(db, key)) {
+        ready.push((db, key.into()));
+    }
+}

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Keyspace, Seen};
-use crate::flow::{bits, After, Barrier};
+use crate::flow::{bits, After, Barrier, Fate};
 use crate::session::ConnId;
 use crate::value::Value;
 
@@ -24,8 +24,8 @@ pub struct Unit {
     /// It may have to be undone, so steps are kept.
     pub(super) undoable: bool,
     pub(super) steps: Vec<Step>,
-    /// Messages to be published after the commit, by shard.
-    pub(super) after: Vec<(u8, After)>,
+    /// To be done when it has committed.
+    pub(super) after: Vec<After>,
 }
 
 /// An entry that may have been changed.
@@ -86,6 +86,13 @@ impl Unit {
         }
     }
 
+    pub(super) fn saw_batch(&mut self, shard: u8, seq: u64) {
+        match self.saw.iter_mut().find(|(other, _)| *other == shard) {
+            Some((_, seen)) => *seen = seq.max(*seen),
+            None => self.saw.push((shard, seq)),
+        }
+    }
+
     pub(super) fn replaced(&mut self, at: u32) {
         if let Some(touched) = self.touched.iter_mut().find(|touched| touched.at == at) {
             touched.replaced = true;
@@ -111,6 +118,33 @@ impl Keyspace {
         unit.after.clear();
     }
 
+    /// What is to be done when the unit that has just ended has committed.
+    pub fn take_after(&mut self) -> Vec<After> {
+        std::mem::take(&mut self.unit.after)
+    }
+
+    /// A keyspace notification of this class (a letter of `notify-keyspace-events`), which is told
+    /// when what the unit does has committed.
+    pub fn event(&mut self, class: u8, name: &'static str, key: &[u8]) {
+        if self.notify.tells(class) {
+            let db = self.unit.db;
+            self.unit.after.push(After::Event { db, name, key: key.into() });
+        }
+    }
+
+    /// Something to be done when what the unit does has committed; at once, if it has done and seen
+    /// nothing that can still be undone.
+    pub fn afterwards(&mut self, after: After) {
+        self.unit.after.push(after);
+    }
+
+    /// The unit's reply waits for that batch, too.
+    pub fn depend_on(&mut self, barrier: Barrier) {
+        if self.flow.fate(barrier) == Fate::Pending {
+            self.unit.saw_batch(barrier.shard, barrier.seq);
+        }
+    }
+
     /// Keys that the unit has asked for and that are not in memory.
     pub fn missing(&mut self) -> Vec<(u16, Box<[u8]>)> {
         std::mem::take(&mut self.unit.missing)
@@ -124,23 +158,27 @@ impl Keyspace {
         for touched in std::mem::take(&mut self.unit.touched) {
             if self.finish(&touched) {
                 changed += 1;
+                if self.is_tracked && self.unit.shards == 0 {
+                    let key = self.entries[touched.at as usize].key.clone();
+                    self.unit.after.push(After::Changed { key, by: conn });
+                }
                 mask |= 1 << self.entries[touched.at as usize].shard;
             }
         }
-        for (shard, _) in &self.unit.after {
-            mask |= 1 << *shard;
-        }
         if mask != 0 {
             for at in std::mem::take(&mut self.unit.checks) {
-                let shard = self.entries[at as usize].shard;
+                let entry = &self.entries[at as usize];
+                let shard = entry.shard;
                 mask |= 1 << shard;
-                self.flow.open(shard).checks.push(at);
+                // What the batch writes is checked by that. The entry may be gone before the batch
+                // is sealed, so its name is kept.
+                if entry.dirty != self.flow.open_seq(shard) && entry.version != super::UNKNOWN {
+                    let check = (entry.db, entry.key.clone(), entry.version);
+                    self.flow.open(shard).checks.push(check);
+                }
             }
         }
         let barrier = self.barrier(mask);
-        for (shard, after) in self.unit.after.drain(..) {
-            self.flow.open(shard).after.push(after);
-        }
         if let (Some(barrier), Some(conn)) = (barrier, conn) {
             if barrier.seq == self.flow.open_seq(barrier.shard) {
                 let open = self.flow.open(barrier.shard);
@@ -180,9 +218,12 @@ impl Keyspace {
             open.dirty.push(touched.at);
             open.bytes += weight;
         }
+        self.remind(touched.at);
+        let key = &self.entries[touched.at as usize].key;
         if !self.watched.is_empty() {
-            self.watched.changed(db, &self.entries[touched.at as usize].key);
+            self.watched.changed(db, key);
         }
+        super::note_ready(&self.awaited, &mut self.ready, db, key);
         true
     }
 

@@ -85,7 +85,7 @@ pub fn dump(value: &Value) -> Option<Vec<u8>> {
         }
         Value::Str(Str::Bytes(bytes)) => put_string(&mut out, bytes),
         Value::List(list) => list.iter().for_each(|element| put_string(&mut out, element)),
-        Value::Set(set) => set.iter().for_each(|member| put_string(&mut out, member.as_ref())),
+        Value::Set(set) => set.iter().for_each(|member| put_string(&mut out, &member)),
         Value::Zset(zset) => zset.iter().for_each(|(member, score)| {
             put_string(&mut out, member);
             out.extend_from_slice(&score.to_le_bytes());

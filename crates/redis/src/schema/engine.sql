@@ -213,7 +213,8 @@ BEGIN
         ON CONFLICT ON CONSTRAINT stream_group_pkey DO UPDATE SET state = excluded.state;
     END IF;
     IF o_kid IS NOT NULL THEN
-        INSERT INTO redis.orphan (kid, t) SELECT * FROM unnest(o_kid, o_t)
+        INSERT INTO redis.orphan (kid, t)
+        SELECT DISTINCT ON (u.kid) u.kid, u.t FROM unnest(o_kid, o_t) u (kid, t)
         ON CONFLICT ON CONSTRAINT orphan_pkey DO UPDATE SET t = excluded.t;
     END IF;
 END $$;
@@ -301,12 +302,14 @@ RETURNS TABLE (
     labels bytea[], states bytea[])
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(k.name, k.key), k.t, k.val, k.kid, k.n, k.head, k.tail,
-           CASE WHEN k.expires_at IS NOT NULL
-                THEN floor(extract(epoch FROM k.expires_at) * 1000)::int8 END,
+           CASE WHEN k.expires_at < 'infinity'
+                THEN round(extract(epoch FROM greatest(k.expires_at, 'epoch')) * 1000)::int8 END,
            k.ver, e.*
     FROM unnest($2) u (key)
     JOIN redis.kv k ON k.db = $1 AND k.key = u.key
-    LEFT JOIN LATERAL (SELECT * FROM redis.elements(k.t, k.kid) WHERE k.t <> 's') e ON true
+    -- OFFSET keeps the condition inside, where it is asked before the function is called.
+    LEFT JOIN LATERAL (SELECT * FROM redis.elements(k.t, k.kid) WHERE k.t <> 's' OFFSET 0) e
+        ON true
 $$;
 
 -- Removes up to `most` rows of collections that have no key any more; gives how many.

@@ -55,7 +55,8 @@ CREATE TABLE redis.zset (
     score  float8 NOT NULL,
     member bytea NOT NULL,
     name   bytea,
-    CONSTRAINT zset_pkey PRIMARY KEY (kid, member)
+    CONSTRAINT zset_pkey PRIMARY KEY (kid, member),
+    CONSTRAINT zset_score_is_number CHECK (score <> 'NaN')
 );
 CREATE INDEX zset_score ON redis.zset (kid, score, member);
 

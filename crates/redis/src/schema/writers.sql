@@ -75,9 +75,22 @@ EXECUTE FUNCTION redis.kv_written();
 
 -- A table has been emptied. What has no elements is no key; only a stream may be empty.
 CREATE FUNCTION redis.truncated() RETURNS trigger
-LANGUAGE plpgsql AS $$ BEGIN
+LANGUAGE plpgsql AS $$
+DECLARE
+    engine text := coalesce(current_setting('redis.engine', true), '');
+BEGIN
     IF TG_ARGV[0] IN ('h', 'e', 'z', 'l') THEN
         DELETE FROM redis.kv k WHERE k.t = TG_ARGV[0]::"char";
+    ELSIF TG_TABLE_NAME = 'kv' THEN
+        -- No row of theirs has an owner any more; so nothing has to be told of each.
+        PERFORM set_config('redis.engine', 'on', true);
+        DELETE FROM redis.hash;
+        DELETE FROM redis.set_;
+        DELETE FROM redis.zset;
+        DELETE FROM redis.list;
+        DELETE FROM redis.stream;
+        DELETE FROM redis.stream_group;
+        PERFORM set_config('redis.engine', engine, true);
     END IF;
     PERFORM pg_notify('redis', '*');
     RETURN NULL;

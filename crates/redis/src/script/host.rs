@@ -27,7 +27,7 @@ const UNLIMITED_MS: u64 = 60_000;
 const BYTES_PER_INSTRUCTION: usize = 16;
 
 /// Reads a clock that never goes back, in microseconds.
-pub type Clock = fn() -> u64;
+pub type Clock = fn() -> i64;
 
 /// Why a script ends though it has not come to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub enum Ended {
 pub struct Control {
     ended: AtomicU8,
     left: AtomicI64,
-    deadline: AtomicU64,
+    deadline: AtomicI64,
     clock: Option<Clock>,
     /// What `redis.call` gives: 2 or 3.
     protocol: AtomicU8,
@@ -65,7 +65,7 @@ impl Control {
         Control {
             ended: AtomicU8::new(0),
             left: AtomicI64::new(0),
-            deadline: AtomicU64::new(0),
+            deadline: AtomicI64::new(0),
             clock,
             protocol: AtomicU8::new(2),
             random: AtomicU64::new(RANDOM_START),
@@ -82,7 +82,7 @@ impl Control {
         self.ended.store(Ended::No as u8, Relaxed);
         self.protocol.store(2, Relaxed);
         self.left.store((limit_ms * INSTRUCTIONS_PER_MS) as i64, Relaxed);
-        let deadline = self.clock.map_or(0, |clock| clock() + limit_ms * 1000);
+        let deadline = self.clock.map_or(0, |clock| clock() + limit_ms as i64 * 1000);
         self.deadline.store(deadline, Relaxed);
     }
 

@@ -7,7 +7,7 @@ use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, V
 use super::host::{self, ending, raise, Clock, Control, Ended};
 use super::{bits, cjson, cmsgpack, convert, patterns, sha1, structs};
 use crate::args::Words;
-use crate::call::Call;
+use crate::call::{self, Call};
 use crate::command::{self, Command, Flags};
 use crate::failure::Failure;
 use crate::flow::Flow;
@@ -184,7 +184,7 @@ impl Machine {
     /// The functions of the host live as long as the Lua state, so what they work on is moved to
     /// where they find it, for the time of a script.
     fn set_up(&self, call: &mut Call<'_>, read_only: bool, scratch: Scratch) {
-        let nobody = Session::new(call.session.conn, 0, 0, 0);
+        let nobody = Session::new(call.session.conn, 0, 0, Default::default(), 0);
         let running = Running {
             keys: std::mem::replace(call.keys, Keyspace::new(0, Flow::new(&[]))),
             session: std::mem::replace(call.session, nobody),
@@ -418,7 +418,7 @@ impl Running {
         let Some(command) = command::find(args.at(0)) else {
             return Err(Wrong("ERR Unknown Redis command called from script", true));
         };
-        if !command.takes(args.len()) {
+        if !call::has_arity(command.arity, args) {
             return Err(Wrong("ERR Wrong number of args calling Redis command from script", true));
         }
         if command.flags.has(Flags::NO_SCRIPT) {
@@ -444,15 +444,16 @@ impl Running {
         reply.reuse(control.protocol());
         let known = self.keys.all_known(command, args);
         let outcome = known.and_then(|()| {
+            let mut nothing = Recorded::default();
             let mut call = Call {
                 args,
-                reply,
+                reply: &mut nothing,
                 keys: &mut self.keys,
                 session: &mut self.session,
                 server: &mut self.server,
                 nested: true,
             };
-            (command.run)(&mut call)
+            call.run(command, args, reply)
         });
         match outcome {
             Ok(()) => {}

@@ -52,7 +52,9 @@ impl Tables {
         for db in &sealed.open.flushes {
             batch.flush(*db);
         }
-        keys.write_checks(sealed, |db, key, version| batch.check(db, key, Expect::known(version)));
+        for (db, key, version) in &sealed.open.checks {
+            batch.check(*db, key, Expect::known(*version));
+        }
         let orphans = keys.write_rows(sealed, |changed| batch.changed(changed));
         for (kid, letter) in orphans {
             if let Some(kind) = Kind::from_letter(letter) {

@@ -64,6 +64,7 @@ impl Links for Tables {
         self.now = now;
         self.drop_silent();
         self.pump();
+        self.sweep();
         // The writers need what the loader sets up.
         let prepared = self.links[LOADER].state == State::Ready;
         let mut wanted = Vec::new();

@@ -6,9 +6,11 @@ use super::{Tables, LOADER};
 use crate::changes::{changes, Changes};
 use crate::loaded;
 use crate::name;
-use crate::query::{Answer, Query};
+use crate::query::{Answer, Database, Query};
 use crate::session::ConnId;
-use crate::statements::{Statement, FIRST_KEYS, KEYS, LOAD, RANDOM_KEY, SIZE};
+use crate::statements::{
+    Statement, DATABASES, EXPIRED, FIRST_KEYS, KEYS, LOAD, PAGES, RANDOM_KEY, SIZE, SWEEP,
+};
 use crate::store::Told;
 
 /// Keys looked up by one call: one answer may have as many collections.
@@ -16,12 +18,25 @@ const KEYS_MAX: usize = 500;
 
 #[derive(Debug)]
 pub enum Lookup {
-    Keys { db: u16, missing: Vec<Box<[u8]>> },
-    Question { conn: ConnId, limit: usize, answer: Answer },
+    Keys {
+        db: u16,
+        missing: Vec<Box<[u8]>>,
+    },
+    Question {
+        conn: ConnId,
+        limit: usize,
+        answer: Answer,
+    },
+    /// Of the background's.
+    Expired {
+        keys: Vec<(u16, Box<[u8]>, i64)>,
+    },
+    Pages,
 }
 
 /// What the loader prepares.
-pub const LOOKUPS: [&Statement; 5] = [&LOAD, &SIZE, &KEYS, &FIRST_KEYS, &RANDOM_KEY];
+pub const LOOKUPS: [&Statement; 9] =
+    [&LOAD, &SIZE, &DATABASES, &KEYS, &FIRST_KEYS, &RANDOM_KEY, &EXPIRED, &PAGES, &SWEEP];
 
 impl Tables {
     pub(super) fn look_up(&mut self, db: u16, keys: Vec<Box<[u8]>>) {
@@ -75,6 +90,10 @@ impl Tables {
                 let called = calls.call(tag, RANDOM_KEY.name, |params| params.int2(db as i16));
                 (called, 0, Answer::Random(None))
             }
+            Query::Databases => {
+                let called = calls.call(tag, DATABASES.name, |_| {});
+                (called, 0, Answer::Databases(Vec::new()))
+            }
         };
         match called.and_then(|()| calls.sync()) {
             Ok(()) => drop(self.lookups.insert(tag, Lookup::Question { conn, limit, answer })),
@@ -104,6 +123,7 @@ impl Tables {
                     }
                     self.told.push(Told::Answered { conn, answer });
                 }
+                Some(lookup) => self.swept(lookup),
                 None => {}
             },
             Heard::Failed { tag: Some(tag), error } => {
@@ -128,8 +148,16 @@ impl Tables {
                 Answer::Size(size) => *size = columns.int8()?.unwrap_or(0) as u64,
                 Answer::Keys { keys, .. } => keys.push(columns.bytea()?.into()),
                 Answer::Random(key) => *key = columns.raw()?.map(Box::from),
+                Answer::Databases(databases) => databases.push(Database {
+                    db: columns.int2()?.unwrap_or(0) as u16,
+                    keys: columns.int8()?.unwrap_or(0) as u64,
+                    expires: columns.int8()?.unwrap_or(0) as u64,
+                    left_ms: columns.int8()?.unwrap_or(0),
+                }),
                 Answer::Failed(_) => {}
             },
+            Some(Lookup::Expired { keys }) => super::sweep::read_expired(keys, columns)?,
+            Some(Lookup::Pages) => self.hear_pages(columns)?,
             None => {}
         }
         Ok(())
@@ -144,6 +172,7 @@ impl Tables {
                 let answer = Answer::Failed(why.to_owned());
                 self.told.push(Told::Answered { conn, answer });
             }
+            Some(lookup) => self.swept(lookup),
             None => {}
         }
     }
@@ -151,25 +180,26 @@ impl Tables {
     /// The loader is gone, and with it the answers to what it was asked. Keys are asked for again
     /// when it is back.
     pub(super) fn lose_lookups(&mut self) {
+        self.sweep.busy = false;
         for (_, lookup) in self.lookups.drain() {
-            self.told.push(match lookup {
-                Lookup::Keys { db, missing } => Told::Postponed { db, keys: missing },
-                Lookup::Question { conn, .. } => Told::Answered {
-                    conn,
-                    answer: Answer::Failed("the connection to PostgreSQL was lost".to_owned()),
-                },
-            });
+            match lookup {
+                Lookup::Keys { db, missing } => {
+                    self.told.push(Told::Postponed { db, keys: missing });
+                }
+                Lookup::Question { conn, .. } => {
+                    let why = "the connection to PostgreSQL was lost".to_owned();
+                    self.told.push(Told::Answered { conn, answer: Answer::Failed(why) });
+                }
+                Lookup::Expired { .. } | Lookup::Pages => {}
+            }
         }
     }
 
     /// An SQL writer announces what it has changed.
     pub(super) fn notified(&mut self, payload: &[u8]) {
         self.told.push(match changes(payload) {
-            Changes::Key { db, stored } if stored.len() <= name::NAME_BYTES_MAX => {
-                Told::Changed { db, key: stored.into() }
-            }
-            // Only the beginning of a longer name is told.
-            Changes::Key { db, .. } => Told::ChangedMany { db: Some(db) },
+            Changes::Key { db, key } => Told::Changed { db, key },
+            Changes::Database(db) => Told::ChangedMany { db: Some(db) },
             Changes::Everything => Told::ChangedMany { db: None },
         });
     }

@@ -10,6 +10,7 @@ mod flights;
 mod links;
 mod lookups;
 mod start;
+mod sweep;
 
 use backend::calls::Calls;
 use backend::moment::Moment;
@@ -79,6 +80,7 @@ pub struct Tables {
     /// All links have to be dropped, and why.
     doomed: Option<String>,
     tags: u64,
+    sweep: sweep::Sweep,
     told: Vec<Told>,
     dropped: Vec<usize>,
     now: Moment,
@@ -99,6 +101,7 @@ impl Tables {
             spare: Vec::new(),
             doomed: None,
             tags: start::TAGS,
+            sweep: sweep::Sweep::default(),
             told: Vec::new(),
             dropped: Vec::new(),
             now: Moment(0),

@@ -3,11 +3,14 @@
 //! Every collection keeps account of what has changed since its rows were last written, so that
 //! [`Tracked::drain`] writes just that; and, while a script runs, of how to undo it.
 
+pub mod group;
 mod hash;
+mod index;
 mod list;
+mod order;
 mod packed;
 mod set;
-mod stream;
+pub mod stream;
 mod string;
 mod table;
 mod track;

@@ -27,14 +27,16 @@ impl Packed {
 
     /// Where a string begins, which is looked for at every `step`th place.
     pub fn find(&self, item: &[u8], step: usize) -> Option<usize> {
-        let (mut at, mut place) = (0, 0);
+        let mut at = 0;
         while at < self.bytes.len() {
             let len = usize::from(self.bytes[at]);
-            if place % step == 0 && len == item.len() && self.bytes[at + 1..at + 1 + len] == *item {
+            if len == item.len() && self.bytes[at + 1..at + 1 + len] == *item {
                 return Some(at);
             }
             at += 1 + len;
-            place += 1;
+            for _ in 1..step {
+                at = self.after(at);
+            }
         }
         None
     }

@@ -62,8 +62,8 @@ impl<E> Default for Table<E> {
 }
 
 fn hash(name: &[u8]) -> u32 {
-    static HASHER: LazyLock<foldhash::fast::RandomState> =
-        LazyLock::new(foldhash::fast::RandomState::default);
+    static HASHER: LazyLock<foldhash::quality::RandomState> =
+        LazyLock::new(foldhash::quality::RandomState::default);
     HASHER.hash_one(name) as u32
 }
 

@@ -39,6 +39,12 @@ impl<K: Hash + Eq, U> Track<K, U> {
         }
     }
 
+    /// An element's row has to be written again; what is to be undone is noted elsewhere.
+    pub fn moved(&mut self, element: K) {
+        self.changed.insert(element);
+        self.edits += 1;
+    }
+
     /// Whether changes may have to be undone.
     pub fn is_remembering(&self) -> bool {
         self.undo.is_some()

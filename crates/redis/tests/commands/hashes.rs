@@ -178,6 +178,33 @@ fn a_copy_is_written_whole() {
     assert_eq!(tables.set.len(), 2, "what has not changed is not written again");
 }
 
+#[test]
+fn a_set_never_goes_back_to_a_smaller_encoding() {
+    let mut rig = Rig::new();
+    let fill = |rig: &mut Rig, key: &str, prefix: &str, count: usize| {
+        for n in 0..count {
+            rig.run(&format!("SADD {key} {prefix}{n}"));
+        }
+    };
+    fill(&mut rig, "ints", "", 512);
+    rig.check("OBJECT ENCODING ints", "\"intset\"");
+    rig.check("SADD ints 1000", "1");
+    rig.check("OBJECT ENCODING ints", "\"hashtable\"");
+    rig.check("SREM ints 1000", "1");
+    rig.check("OBJECT ENCODING ints", "\"hashtable\"");
+    fill(&mut rig, "few", "", 128);
+    rig.check("SREM few 0", "1");
+    rig.check("SADD few x", "1");
+    rig.check("OBJECT ENCODING few", "\"listpack\"");
+    rig.check("SADD few y", "1");
+    rig.check("OBJECT ENCODING few", "\"hashtable\"");
+    fill(&mut rig, "some", "m", 128);
+    rig.check("OBJECT ENCODING some", "\"listpack\"");
+    rig.check("SREM some m0", "1");
+    rig.check(&format!("SADD some {}", "x".repeat(65)), "1");
+    rig.check("OBJECT ENCODING some", "\"hashtable\"");
+}
+
 fn elements(reply: &str) -> (u64, Vec<String>) {
     let inner = reply.strip_prefix("[\"").and_then(|rest| rest.strip_suffix("]]")).unwrap();
     let (cursor, rest) = inner.split_once("\" [").unwrap();

@@ -9,6 +9,11 @@ fn sort_replies_as_redis_does() {
 }
 
 #[test]
+fn lists_and_sorted_sets_are_sorted_and_left_as_they_are() {
+    transcript::check(include_str!("transcripts/collections.txt"));
+}
+
+#[test]
 fn nothing_is_written_before_all_keys_of_patterns_are_known() {
     let mut rig = Rig::new();
     rig.check("SADD s 1 2 3", "3");

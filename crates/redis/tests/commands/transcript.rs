@@ -1,5 +1,5 @@
 //! What Redis has replied, line by line: a command, then its reply, indented, as
-//! [`redis::reply::Recorded`] prints it in RESP3.
+//! [`redis::reply::Recorded`] prints it in RESP3, where all nulls are one.
 
 use crate::rig::Rig;
 
@@ -14,7 +14,8 @@ pub fn check(text: &str) {
             if forgetful {
                 rig.forget();
             }
-            assert_eq!(rig.run(command), reply.trim_start(), "{command}, forgetful: {forgetful}");
+            let said = rig.run(command).replace("(nil array)", "(nil)");
+            assert_eq!(said, reply.trim_start(), "{command}, forgetful: {forgetful}");
         }
     }
 }

@@ -146,3 +146,26 @@ fn while_postgresql_is_away_commands_wait_and_then_fail() {
     rig.check("SET b 5", "OK");
     rig.reads("GET b", "\"5\"");
 }
+
+/// The change was told between EXEC and the sending of its batch: the entry that it relied on was
+/// dropped, and with it what there was to check.
+#[test]
+fn watch_trips_on_a_change_that_is_told_before_the_batch_is_sent() {
+    let mut rig = Rig::new();
+    rig.check("SET stock 1", "OK");
+    rig.check("WATCH stock", "OK");
+    rig.check("MULTI", "OK");
+    rig.check("SET order 7", "QUEUED");
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(rig.conn, words("EXEC").args(), rig.now, &mut reply);
+    let Ran::Done { barrier: Some(barrier), before: Some(before), .. } = ran else {
+        panic!("{ran:?}")
+    };
+    rig.tables.lock().tables.kv.get_mut(&(0, b"stock"[..].into())).unwrap().version += 100;
+    rig.tables.told(redis::store::Told::Changed { db: 0, key: b"stock"[..].into() });
+    rig.turn();
+    assert_eq!(rig.engine.fate(barrier), Fate::Undone);
+    rig.engine.restore(rig.conn, before);
+    rig.check("EXEC", "(nil array)");
+    rig.reads("GET order", "(nil)");
+}

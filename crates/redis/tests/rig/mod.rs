@@ -11,11 +11,11 @@ use redis::args::Words;
 use redis::engine::{Engine, Ran};
 use redis::flow::{Fate, Sealed};
 use redis::keyspace::{Keyspace, NEVER, UNKNOWN};
-use redis::query::{Answer, Query};
+use redis::query::{Answer, Database, Query};
 use redis::reply::Recorded;
 use redis::rows::Rows;
 use redis::server::{Event, Settings};
-use redis::session::ConnId;
+use redis::session::{ConnId, Peer};
 use redis::store::{Links, Row, Store, Told};
 use redis::value::{Hash, Kind, List, Set, Str, Stream, Tracked, Value, Zset};
 
@@ -126,8 +126,13 @@ impl Tables {
         Some(Row { value, expires: row.expires, version: row.version })
     }
 
-    /// Writes a sealed batch; the versions that rows must have are checked.
-    fn write(&mut self, keys: &mut Keyspace, sealed: &Sealed) {
+    /// Writes a sealed batch; the versions that rows must have are checked. False when what EXEC
+    /// relied on is another's by now.
+    fn write(&mut self, keys: &mut Keyspace, sealed: &Sealed) -> bool {
+        let mut same = true;
+        for (db, key, version) in &sealed.open.checks {
+            same &= self.kv.get(&(*db, key.clone())).map_or(0, |row| row.version) == *version;
+        }
         for db in &sealed.open.flushes {
             self.kv.retain(|(of, _), _| of != db);
         }
@@ -167,6 +172,7 @@ impl Tables {
         });
         tables.orphans.extend(orphans);
         *self = tables;
+        same
     }
 }
 
@@ -183,6 +189,8 @@ pub struct State {
     pub away: bool,
     pub loads: usize,
     pub batches: usize,
+    /// What time the tables have.
+    pub now: i64,
 }
 
 impl Shared {
@@ -224,9 +232,13 @@ impl Store for Shared {
             Some((_, tables)) => tables.clone(),
             None => state.tables.clone(),
         };
-        tables.write(keys, sealed);
+        let same = tables.write(keys, sealed);
         state.tables.pending = pending;
         state.tables.told = told;
+        if !same {
+            state.tables.told.push(Told::Conflict { number: sealed.number });
+            return;
+        }
         state.tables.pending.push((sealed.number, tables));
         if !state.slow {
             drop(state);
@@ -245,13 +257,16 @@ impl Store for Shared {
 
     fn ask(&mut self, conn: ConnId, query: Query) {
         let mut state = self.lock();
+        let now = state.now;
+        let alive = |of: u16, row: &KvRow, db: u16| of == db && row.expires > now;
         let answer = match query {
             Query::Size { db } => {
-                Answer::Size(state.tables.kv.keys().filter(|(of, _)| *of == db).count() as u64)
+                let rows = state.tables.kv.iter().filter(|((of, _), row)| alive(*of, row, db));
+                Answer::Size(rows.count() as u64)
             }
             Query::Keys { db, after, limit, kind } => {
                 let rows = state.tables.kv.iter().filter(|((of, key), row)| {
-                    *of == db
+                    alive(*of, row, db)
                         && after.as_ref().is_none_or(|after| key > after)
                         && kind.is_none_or(|kind| row.kind.letter() == kind)
                 });
@@ -259,8 +274,18 @@ impl Store for Shared {
                 Answer::Keys { more: keys.len() == limit, keys }
             }
             Query::Random { db } => {
-                let mut keys = state.tables.kv.keys().filter(|(of, _)| *of == db);
-                Answer::Random(keys.next().map(|(_, key)| key.clone()))
+                let mut rows = state.tables.kv.iter().filter(|((of, _), row)| alive(*of, row, db));
+                Answer::Random(rows.next().map(|((_, key), _)| key.clone()))
+            }
+            Query::Databases => {
+                let mut databases = BTreeMap::<u16, Database>::new();
+                for ((db, _), row) in &state.tables.kv {
+                    let database = databases.entry(*db).or_default();
+                    database.db = *db;
+                    database.keys += 1;
+                    database.expires += u64::from(row.expires != NEVER);
+                }
+                Answer::Databases(databases.into_values().collect())
             }
         };
         state.tables.told.push(Told::Answered { conn, answer });
@@ -299,6 +324,16 @@ impl Links for Shared {
     }
 }
 
+/// Client `number`, from a port of its own.
+pub fn peer(number: u64) -> Peer {
+    Peer {
+        address: format!("127.0.0.1:{}", 50_000 + number).into(),
+        local_address: "127.0.0.1:6379".into(),
+        user: "ann".into(),
+        fd: 8,
+    }
+}
+
 pub struct Rig {
     pub engine: Engine,
     pub tables: Shared,
@@ -319,7 +354,7 @@ impl Rig {
     pub fn with(settings: Settings) -> Rig {
         let (tables, now) = (Shared::default(), 1_700_000_000_000);
         let mut engine = Engine::new(settings, Box::new(tables.clone()), 3, now);
-        let conn = engine.connect(0, now);
+        let conn = engine.connect(0, peer(1), now);
         tables.told(Told::Taken { applied: vec![0; 3], kids: 1 << 40, same: true });
         engine.turn(now);
         let (answers, resumed, redo) = (HashMap::new(), Vec::new(), Vec::new());
@@ -327,7 +362,8 @@ impl Rig {
     }
 
     pub fn client(&mut self) -> ConnId {
-        self.engine.connect(0, self.now)
+        let number = self.engine.server.sessions.opened() + 1;
+        self.engine.connect(0, peer(number), self.now)
     }
 
     /// Runs a command of the first client: words as `redis-cli` takes them, with "quotes" and \xHH.
@@ -379,6 +415,7 @@ impl Rig {
 
     /// A few turns, so that what one brings is seen by the next.
     pub fn turn(&mut self) {
+        self.tables.lock().now = self.now;
         for _ in 0..3 {
             self.engine.turn(self.now);
             for event in self.engine.take_events(0) {
@@ -425,6 +462,17 @@ impl Rig {
         assert_eq!(self.run(line), expected, "{line}, from memory");
         self.forget();
         assert_eq!(self.run(line), expected, "{line}, from the tables");
+    }
+}
+
+impl Rig {
+    /// Lines of `command => reply`.
+    #[track_caller]
+    pub fn table(&mut self, table: &str) {
+        for line in table.lines().filter(|line| !line.is_empty()) {
+            let (command, reply) = line.split_once(" => ").expect(line);
+            self.check(command, reply);
+        }
     }
 }
 

@@ -358,6 +358,9 @@ fn questions_about_all_keys_are_answered() {
     engine.apply(&batch, &[fence(1)]).expect("applied");
     let size = engine.call(&statements::SIZE, |params| params.int2(0)).expect("answered");
     assert_eq!(integer(size[0][0].as_deref()), 13);
+    let databases = engine.call(&statements::DATABASES, |_| {}).expect("answered");
+    let keys: Vec<i64> = databases.iter().map(|row| integer(row[1].as_deref())).collect();
+    assert_eq!(keys, [13, 1]);
     let mut all = Vec::new();
     let first = |params: &mut backend::calls::Params<'_>| {
         params.int2(0);
@@ -396,7 +399,6 @@ fn questions_about_all_keys_are_answered() {
     let expired = |params: &mut backend::calls::Params<'_>| {
         params.int8(0);
         params.int8(pages);
-        params.int8(1000);
     };
     let expired = engine.call(&statements::EXPIRED, expired).expect("answered");
     assert_eq!(expired[0][1], Some(b"over".to_vec()));

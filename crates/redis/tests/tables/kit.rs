@@ -98,7 +98,7 @@ fn postgres(name: &str) -> PathBuf {
 
 /// A database of its own for one test.
 #[derive(Debug, Clone)]
-pub struct Database(String);
+pub struct Database(pub String);
 
 impl Database {
     /// With nothing in it.
@@ -146,28 +146,33 @@ pub struct Session {
     pub heard: Vec<String>,
 }
 
+/// A connection that is logged in and idle.
+pub fn log_in(database: &str) -> UnixStream {
+    let path = cluster().directory.join(".s.PGSQL.5432");
+    let mut socket = UnixStream::connect(path).expect("a connection");
+    let mut out = Vec::new();
+    startup::put_startup(&mut out, 0, &[("user", "postgres"), ("database", database)]);
+    socket.write_all(&out).expect("sent");
+    let mut input = Vec::new();
+    loop {
+        let mut some = [0; 4096];
+        let read = socket.read(&mut some).expect("an answer");
+        assert!(read > 0, "refused: {}", input.escape_ascii());
+        input.extend_from_slice(&some[..read]);
+        let mut at = 0;
+        while let Some(head) = frame::header(&input[at..]).expect("a header") {
+            assert_ne!(head.tag, server::tag::ERROR, "{}", input.escape_ascii());
+            if head.tag == server::tag::READY_FOR_QUERY {
+                return socket;
+            }
+            at += head.total;
+        }
+    }
+}
+
 impl Session {
     fn open(database: &str) -> Session {
-        let path = cluster().directory.join(".s.PGSQL.5432");
-        let mut socket = UnixStream::connect(path).expect("a connection");
-        let mut out = Vec::new();
-        startup::put_startup(&mut out, 0, &[("user", "postgres"), ("database", database)]);
-        socket.write_all(&out).expect("sent");
-        let mut input = Vec::new();
-        loop {
-            let mut some = [0; 4096];
-            let read = socket.read(&mut some).expect("an answer");
-            assert!(read > 0, "refused: {}", input.escape_ascii());
-            input.extend_from_slice(&some[..read]);
-            let mut at = 0;
-            while let Some(head) = frame::header(&input[at..]).expect("a header") {
-                assert_ne!(head.tag, server::tag::ERROR, "{}", input.escape_ascii());
-                if head.tag == server::tag::READY_FOR_QUERY {
-                    return Session { socket, calls: Calls::new(), heard: Vec::new() };
-                }
-                at += head.total;
-            }
-        }
+        Session { socket: log_in(database), calls: Calls::new(), heard: Vec::new() }
     }
 
     /// Sends what is appended and hears until all of it is answered.

@@ -176,3 +176,23 @@ fn views_show_what_is_alive_as_text_where_it_is() {
     assert_eq!(sql.run("SELECT key_text, member_text FROM redis.sets"), ["s|m"]);
     assert_eq!(sql.run("SELECT key_text, member_text, score FROM redis.zsets"), ["z|m|1.5"]);
 }
+
+#[test]
+fn a_role_with_the_rights_of_the_manual_can_do_everything() {
+    let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/redis-sql.md");
+    let manual = std::fs::read_to_string(manual).expect("the manual");
+    let rights = manual.split("## Rights").nth(1).expect("a section");
+    let rights = rights.split("```").nth(1).expect("statements").trim_start_matches("sql");
+    let database = Database::new();
+    let mut sql = database.sql();
+    sql.run("CREATE ROLE app");
+    sql.run(rights);
+    sql.run("SET ROLE app");
+    sql.run(
+        "SELECT redis.set('a', '1'), redis.incr('a'), redis.hset('h', 'f', 'v'), \
+         redis.rpush('l', 'a'), redis.sadd('s', 'm'), redis.zadd('z', 1, 'm'), redis.sync('0 s'); \
+         SELECT redis.get('a'), redis.lpop('l'), redis.srem('s', 'm'), redis.del('h'); \
+         SELECT * FROM redis.strings; SELECT * FROM redis.zsets; SELECT redis.expire('a', '1 s'); \
+         UPDATE redis.zset SET score = 2; DELETE FROM redis.kv",
+    );
+}

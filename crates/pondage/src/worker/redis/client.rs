@@ -74,6 +74,11 @@ impl Held {
         self.entries.len() >= HELD_MAX || self.bytes.len() + self.commands >= HELD_BYTES_MAX
     }
 
+    /// What it takes when it is empty, in bytes.
+    pub fn memory(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>() + self.bytes.capacity()
+    }
+
     pub fn push(&mut self, entry: Entry) {
         self.commands += entry.command;
         self.entries.push_back(entry);
@@ -169,16 +174,6 @@ impl Client {
             &mut self.out
         } else {
             &mut self.held.bytes
-        }
-    }
-
-    /// Frees what an idle client does not need.
-    pub(super) fn slim(&mut self) {
-        if self.input.is_empty() && self.input.capacity() > 0 {
-            self.input = Vec::new();
-        }
-        if self.held.is_empty() && self.held.bytes.capacity() > 0 {
-            self.held = Held::default();
         }
     }
 }

@@ -22,9 +22,6 @@ use crate::control::messages::ToControl;
 /// The name that stands for the configured default user.
 pub(super) const DEFAULT: &str = "default";
 
-/// What HELLO says of this server: the Redis whose commands these are.
-const VERSION: &str = "7.2.4";
-
 const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 const NOT_AUTHENTICATED: &str = "NOAUTH Authentication required.";
 const HELLO_NOT_AUTHENTICATED: &str =
@@ -112,8 +109,7 @@ impl Client {
     }
 
     fn auth(&mut self, turn: &mut Turn<'_>, args: Args<'_>, taken: usize) -> Flow {
-        let in_multi =
-            turn.engine.session(self.conn).is_some_and(|session| session.multi.is_some());
+        let in_multi = self.spoils_multi(turn);
         let error = match args.len() {
             1 => Some("ERR wrong number of arguments for 'auth' command"),
             2 | 3 if in_multi => Some("ERR Command not allowed inside a transaction"),
@@ -131,10 +127,21 @@ impl Client {
         self.log_in(turn, user, password, Wish::Auth, taken)
     }
 
+    /// Between MULTI and EXEC a log-in can't be queued, as in Redis it can: its check may take a
+    /// while. It makes EXEC fail as any command does that can't be queued.
+    fn spoils_multi(&self, turn: &mut Turn<'_>) -> bool {
+        let session = turn.engine.session(self.conn);
+        match session.and_then(|session| session.multi.as_mut()) {
+            Some(multi) => {
+                multi.failed = true;
+                true
+            }
+            None => false,
+        }
+    }
+
     fn hello(&mut self, turn: &mut Turn<'_>, args: Args<'_>, taken: usize) -> Flow {
-        let in_multi =
-            turn.engine.session(self.conn).is_some_and(|session| session.multi.is_some());
-        let asked = match in_multi {
+        let asked = match self.spoils_multi(turn) {
             true => Err("ERR Command not allowed inside a transaction".to_owned()),
             false => read_hello(args),
         };
@@ -245,15 +252,12 @@ impl Client {
             Wish::Hello { protocol, name } => (protocol, name),
         };
         self.protocol = protocol.unwrap_or(self.protocol);
-        let mut number = 0;
-        if let Some(session) = turn.engine.session(self.conn) {
-            number = session.number;
-            session.protocol = if self.protocol == Protocol::Resp3 { 3 } else { 2 };
-            if let Some(name) = name {
-                session.name = name;
-            }
-        }
-        let hello = |to: &mut super::writer::Writer<'_>| put_hello(to, number);
+        let number = protocol.map(|protocol| if protocol == Protocol::Resp3 { 3 } else { 2 });
+        let conn = self.conn;
+        let engine = &mut *turn.engine;
+        let hello = |to: &mut super::writer::Writer<'_>| {
+            engine.hello(conn, number, name.as_deref(), to);
+        };
         match waited {
             true => self.say_waited(command, hello),
             false => self.say(command, hello),
@@ -348,22 +352,4 @@ fn read_hello<'a>(args: Args<'a>) -> Result<Hello<'a>, String> {
         }
     }
     Ok(hello)
-}
-
-fn put_hello(to: &mut dyn Reply, number: u64) {
-    to.map(7);
-    to.bulk(b"server");
-    to.bulk(b"redis");
-    to.bulk(b"version");
-    to.bulk(VERSION.as_bytes());
-    to.bulk(b"proto");
-    to.integer(i64::from(to.protocol()));
-    to.bulk(b"id");
-    to.integer(number as i64);
-    to.bulk(b"mode");
-    to.bulk(b"standalone");
-    to.bulk(b"role");
-    to.bulk(b"master");
-    to.bulk(b"modules");
-    to.array(0);
 }

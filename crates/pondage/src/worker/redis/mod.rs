@@ -10,12 +10,13 @@
 //! a commit is *held*, and so are all behind it; their commands are kept, because if a batch is
 //! undone they run again (`running.rs`).
 
-mod away;
 mod client;
+mod events;
 mod links;
 mod login;
 mod running;
 mod shared;
+mod spares;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -23,22 +24,21 @@ mod writer;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use ::redis::server::Event;
-use ::redis::session::ConnId;
+use ::redis::session::{ConnId, Peer};
 use backend::moment::Moment;
 use hashbrown::HashMap;
-use wire::resp::{Parser, Protocol};
+use wire::resp::Protocol;
 
 use crate::config::{AuthMethod, Config, ListenTlsMode, PoolConfig};
 use crate::control::messages::{Ref, Shutdown, ToControl, ToWorker};
 use crate::link::Ends;
 use crate::worker::slots::Slots;
-pub use away::NoTables;
 pub use client::Client;
 use client::{Held, Hold};
 use links::Link;
-use running::{Lost, Turn};
-pub use shared::{settings, Shared};
+use running::Turn;
+pub use shared::Shared;
+use spares::Spares;
 
 /// The first byte of a TLS connection, and of no command. Source: RFC 8446, 5.1.
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -47,12 +47,6 @@ const TLS_HANDSHAKE: u8 = 0x16;
 ///
 /// Source: `client-query-buffer-limit` of Redis.
 const INPUT_BYTES_MAX: usize = 1 << 30;
-
-/// Parsers that are kept for clients in the middle of a command.
-const PARSERS_MAX: usize = 64;
-
-/// A parser that has become larger, in bytes, is not kept.
-const PARSER_BYTES_MAX: usize = 64 << 10;
 
 /// Times in a turn that the engine is asked what its own events have made possible.
 const ROUNDS_MAX: usize = 4;
@@ -110,8 +104,7 @@ pub struct RedisPlane {
     /// And those that have had their share of this turn.
     later: Vec<u32>,
     pub effects: Vec<Effect>,
-    #[allow(clippy::vec_box)] // The boxes are what is kept: clients hold one each.
-    parsers: Vec<Box<Parser>>,
+    spares: Spares,
     /// Something has happened that the engine may have to act upon.
     touched: bool,
     due: Option<Moment>,
@@ -139,7 +132,7 @@ impl RedisPlane {
             resumable: Vec::new(),
             later: Vec::new(),
             effects: Vec::new(),
-            parsers: Vec::new(),
+            spares: Spares::default(),
             touched: true,
             due: None,
             next_tick: Moment(0),
@@ -164,12 +157,9 @@ impl RedisPlane {
         let wall = self.wall();
         let conn = {
             let mut engine = self.shared.engine();
-            let conn = engine.connect(self.worker, wall);
-            if let Some(session) = engine.session(conn) {
-                session.user = login::first_user(&config).into();
-                (session.address, session.local_address) = addresses(&ends);
-            }
-            conn
+            let (address, local_address) = addresses(&ends);
+            let user = login::first_user(&config).into();
+            engine.connect(self.worker, Peer { address, local_address, user, fd: 0 }, wall)
         };
         let slot = self.clients.insert(|_, generation| Client {
             generation,
@@ -223,7 +213,11 @@ impl RedisPlane {
         if client.input.is_empty() {
             let done = self.advance(slot, bytes);
             if let Some(client) = self.clients.get_mut(slot) {
-                client.input.extend_from_slice(bytes.get(done..).unwrap_or_default());
+                let rest = bytes.get(done..).unwrap_or_default();
+                if !rest.is_empty() {
+                    self.spares.give_buffer(&mut client.input);
+                    client.input.extend_from_slice(rest);
+                }
             }
         } else if client.input.len() + bytes.len() > INPUT_BYTES_MAX {
             let number = client.conn.slot;
@@ -275,7 +269,9 @@ impl RedisPlane {
         if !client.may_run() {
             return 0;
         }
-        let mut parser = client.parser.take().or_else(|| self.parsers.pop()).unwrap_or_default();
+        let mut parser = client.parser.take().unwrap_or_else(|| self.spares.parser());
+        self.spares.give_buffer(&mut client.out);
+        self.spares.give_held(&mut client.held);
         let shared = self.shared.clone();
         let mut turn = Turn {
             engine: &mut shared.engine(),
@@ -288,8 +284,8 @@ impl RedisPlane {
         let (done, more) = client.advance(&mut turn, &mut parser, input);
         if !parser.is_between_commands() {
             client.parser = Some(parser);
-        } else if self.parsers.len() < PARSERS_MAX && parser.memory() <= PARSER_BYTES_MAX {
-            self.parsers.push(parser);
+        } else {
+            self.spares.keep_parser(parser);
         }
         if more {
             queue(&mut self.later, client, slot);
@@ -321,7 +317,7 @@ impl RedisPlane {
     pub fn client_flushed(&mut self, slot: u32) {
         let Some(client) = self.clients.get_mut(slot) else { return };
         client.queued_out = false;
-        client.out = Vec::new();
+        client.out.clear();
         if matches!(client.hold, Hold::Full) && !client.is_full() {
             client.hold = Hold::No;
             queue(&mut self.resumable, client, slot);
@@ -363,7 +359,7 @@ impl RedisPlane {
                 self.effects.push(Effect::Close(slot));
             }
         } else {
-            client.slim();
+            self.spares.take_from(client);
         }
     }
 
@@ -391,110 +387,6 @@ impl RedisPlane {
             }
         }
         self.clients.end_turn();
-    }
-
-    fn engine_turn(&mut self) {
-        let wall = self.wall();
-        let (events, others, due) = {
-            let shared = self.shared.clone();
-            let mut engine = shared.engine();
-            engine.turn(wall);
-            self.take_link_work(engine.store().links());
-            let events = engine.take_events(self.worker);
-            (events, engine.others_with_events(self.worker), engine.next_due())
-        };
-        self.due = due.map(|at| self.now.after(Duration::from_millis((at - wall).max(0) as u64)));
-        for worker in (0..64).filter(|worker| others & (1 << worker) != 0) {
-            self.effects.push(Effect::Peer(worker, ToWorker::RedisEvents));
-        }
-        for event in events {
-            self.event(event);
-        }
-    }
-
-    fn event(&mut self, event: Event) {
-        let Some(slot) = self.by_conn.get(&event.conn()).copied() else { return };
-        let shared = self.shared.clone();
-        let limit = self.output_limit();
-        let Some(client) = self.clients.get_mut(slot) else { return };
-        let outcome = match event {
-            Event::Release(_) => client.release(&shared.engine()),
-            Event::Resume(_) => {
-                if matches!(client.hold, Hold::Parked) {
-                    client.hold = Hold::No;
-                }
-                self.redo(slot)
-            }
-            Event::Redo { refused, .. } => {
-                client.begin_redo(&mut shared.engine(), refused);
-                self.redo(slot)
-            }
-            Event::Answer { reply, barrier, .. } => {
-                client.answered(&mut shared.engine(), &reply, barrier);
-                self.redo(slot)
-            }
-            Event::Push { message, .. } => {
-                if client.out.len() + client.held.bytes.len() > limit {
-                    self.too_slow(slot);
-                } else {
-                    client.say(0, |to| message.tell(to));
-                }
-                Ok(())
-            }
-            Event::Close(_) => {
-                client.leaving = true;
-                Ok(())
-            }
-        };
-        if outcome.is_err() {
-            tracing::warn!(
-                event = "redis_lost",
-                slot,
-                "closed: nobody knows what has become of its writes"
-            );
-            self.cut(slot);
-        }
-        if let Some(client) = self.clients.get_mut(slot) {
-            if matches!(client.hold, Hold::Full) && !client.is_full() {
-                client.hold = Hold::No;
-            }
-            if client.may_run() && client.input.len() > client.held.commands {
-                queue(&mut self.resumable, client, slot);
-            }
-        }
-        self.settle(slot);
-    }
-
-    fn output_limit(&self) -> usize {
-        usize::try_from(self.config.redis.output_limit).unwrap_or(usize::MAX)
-    }
-
-    fn too_slow(&mut self, slot: u32) {
-        tracing::warn!(
-            event = "redis_output_limit",
-            slot,
-            "closed: it does not read what it is sent"
-        );
-        self.cut(slot);
-    }
-
-    /// Goes on with commands that were undone.
-    fn redo(&mut self, slot: u32) -> Result<(), Lost> {
-        let Some(client) = self.clients.get_mut(slot) else { return Ok(()) };
-        if client.redo.is_none() {
-            return Ok(());
-        }
-        let shared = self.shared.clone();
-        let mut turn = Turn {
-            engine: &mut shared.engine(),
-            config: &self.config,
-            pool: self.pool.as_ref(),
-            client: Ref { worker: self.worker, slot, generation: client.generation },
-            now: self.epoch.saturating_add_unsigned(self.now.0 / 1000),
-            effects: &mut self.effects,
-        };
-        self.touched = true;
-        client.redo(&mut turn, &mut Parser::default())
     }
 
     /// A message for this plane.

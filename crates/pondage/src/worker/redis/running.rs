@@ -243,13 +243,13 @@ impl Client {
     pub(super) fn begin_redo(&mut self, engine: &mut Engine, refused: Option<Arc<str>>) {
         if matches!(self.hold, Hold::Blocked(_)) {
             // It runs again when all before it has.
-            engine.unblock(self.conn);
+            engine.leave_queues(self.conn);
             self.hold = Hold::No;
         }
         match &mut self.redo {
             Some(redo) => {
                 if std::mem::take(&mut redo.blocked) {
-                    engine.unblock(self.conn);
+                    engine.leave_queues(self.conn);
                 }
                 redo.at = 0;
                 redo.refused = refused;

@@ -1,8 +1,10 @@
 //! What all workers share for Redis clients: the engine.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ::redis::engine::Engine;
+use ::redis::notify::Notify;
 use ::redis::server::Settings;
 use ::redis::store::Store;
 use backend::pool::Budget;
@@ -21,13 +23,19 @@ impl Shared {
     /// `now`: milliseconds since 1970.
     pub fn new(config: &Config, store: Box<dyn Store + Send>, now: i64) -> Shared {
         let shards = config.redis.writers as usize;
-        let engine = Engine::new(settings(config), store, shards, now);
+        let engine = Engine::new(settings(config), store, shards, now).with_clock(microseconds);
         Shared { engine: Mutex::new(engine), clients: Budget::default() }
     }
 
     pub fn engine(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Since 1970: for taking the time of commands and commits, and for TIME.
+fn microseconds() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// What the configuration says of the engine; the rest is as Redis has it.
@@ -45,7 +53,8 @@ pub fn settings(config: &Config) -> Settings {
         },
         slowlog_max_len: redis.slowlog_length as usize,
         lua_time_limit_ms: u64::try_from(redis.lua_time_limit.as_millis()).unwrap_or(u64::MAX),
-        notify_keyspace_events: redis.notify_keyspace_events.clone(),
+        notify_keyspace_events: Notify::parse(redis.notify_keyspace_events.as_bytes())
+            .unwrap_or_default(),
         ..Settings::default()
     }
 }

@@ -77,6 +77,8 @@ fn malformed_log_ins_are_told_what_redis_tells_them() {
     world.says(client, b"HELLO 3 SETNAME \"a b\"\r\n", name);
     world.says(client, b"AUTH ann sesame\r\nMULTI\r\n", "+OK\r\n+OK\r\n");
     world.says(client, b"AUTH x\r\n", "-ERR Command not allowed inside a transaction\r\n");
+    let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
+    world.says(client, b"EXEC\r\n", aborted);
 }
 
 #[test]

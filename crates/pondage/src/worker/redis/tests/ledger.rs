@@ -1,8 +1,14 @@
 //! Replies and commits: nothing is said before it is safe, all is said in order, and what was
 //! undone runs again.
 
+use std::sync::Arc;
+
+use ::redis::reply::{Recorded, Reply};
+use ::redis::server::Event;
+
 use super::{World, TRUSTING};
-use crate::control::messages::{OpenError, OpenKind, ToControl};
+use crate::control::messages::{OpenError, OpenKind, ToControl, ToWorker};
+use crate::worker::redis::client::Hold;
 
 #[test]
 fn replies_wait_for_the_commit_and_those_behind_them_too() {
@@ -111,7 +117,7 @@ fn an_end_of_input_waits_for_the_commit_of_what_came_before() {
 fn the_first_worker_opens_and_feeds_the_engines_connections() {
     let mut world = World::new(TRUSTING);
     world.tables.lock().wanted.push(0);
-    world.plane.told(crate::control::messages::ToWorker::RedisEvents);
+    world.plane.told(ToWorker::RedisEvents);
     world.settle();
     let Some(ToControl::Open { ticket: 0, kind: OpenKind::Redis, config, .. }) =
         world.control.pop()
@@ -151,4 +157,48 @@ fn another_worker_wakes_the_first_when_there_is_something_to_send() {
     world.says(client, b"PING\r\n", "+PONG\r\n");
     assert!(world.peers.iter().any(|(worker, _)| *worker == 0));
     assert!(world.control.is_empty());
+}
+
+/// A client whose first command of `input`, of `command` bytes, waits for a key.
+fn blocked(world: &mut World, input: &[u8], command: usize) -> u32 {
+    let client = world.connect();
+    world.says(client, b"PING\r\n", "+PONG\r\n");
+    let state = &mut world.plane.clients[client];
+    state.hold = Hold::Blocked(command);
+    state.input = input.to_vec();
+    client
+}
+
+fn answer(world: &mut World, client: u32, text: &str) {
+    let conn = world.plane.clients[client].conn;
+    let mut reply = Recorded::new(2);
+    reply.bulk(text.as_bytes());
+    let event = Event::Answer { conn, reply: Arc::new(reply), barrier: None };
+    world.plane.shared.engine().server.tell(event);
+    world.plane.told(ToWorker::RedisEvents);
+    world.settle();
+}
+
+#[test]
+fn a_blocked_command_is_answered_later_and_what_follows_waits() {
+    let mut world = World::new(TRUSTING);
+    let client = blocked(&mut world, b"BLPOP a 0\r\nPING\r\n", 11);
+    world.says(client, b"PING x\r\n", "");
+    assert!(world.plane.client_may_read(client));
+    answer(&mut world, client, "popped");
+    assert_eq!(world.heard(client), "$6\\r\\npopped\\r\\n+PONG\\r\\n$1\\r\\nx\\r\\n");
+    assert!(world.plane.clients[client].input.is_empty());
+    // An answer that nobody waits for is nobody's.
+    answer(&mut world, client, "late");
+    assert_eq!(world.heard(client), "");
+}
+
+#[test]
+fn a_blocked_client_that_leaves_is_closed_at_once() {
+    let mut world = World::new(TRUSTING);
+    let client = blocked(&mut world, b"BLPOP a 0\r\n", 11);
+    world.plane.client_closed(client);
+    world.settle();
+    assert_eq!(world.closed, [client]);
+    assert!(world.plane.by_conn.is_empty());
 }

@@ -1,0 +1,124 @@
+//! Commands that are families: CLIENT LIST, CONFIG GET.
+
+use super::{Command, Flags};
+use crate::args::Args;
+use crate::call::{has_arity, Call};
+use crate::failure::{Failure, Outcome};
+
+/// A command behind a family's name.
+pub struct Sub {
+    /// With the family's, as `client|list`.
+    pub name: &'static str,
+    /// Words with both names; negative: at least so many.
+    pub arity: i32,
+    pub flags: Flags,
+    pub run: fn(&mut Call<'_>) -> Outcome,
+}
+
+impl Sub {
+    pub const fn new(
+        name: &'static str,
+        arity: i32,
+        flags: Flags,
+        run: fn(&mut Call<'_>) -> Outcome,
+    ) -> Sub {
+        Sub { name, arity, flags, run }
+    }
+
+    /// Without the family's name.
+    pub fn word(&self) -> &'static str {
+        self.name.split_once('|').map_or(self.name, |(_, word)| word)
+    }
+}
+
+pub struct Container {
+    pub name: &'static str,
+    pub subs: &'static [Sub],
+    /// What HELP says of each.
+    pub help: &'static [&'static str],
+}
+
+/// All families with a table of their own.
+const CONTAINERS: &[&Container] = &[
+    &super::client::CLIENT,
+    &super::config::CONFIG,
+    &super::introspection::COMMAND,
+    &super::slowlog::SLOWLOG,
+    &super::slowlog::LATENCY,
+    &super::memory::MEMORY,
+    &super::acl::ACL,
+    &super::pubsub::PUBSUB,
+    &super::standing::CLUSTER,
+    &super::standing::MODULE,
+];
+
+/// The family that the command is; none for one that is whole by itself.
+pub fn container(command: &Command) -> Option<&'static Container> {
+    if !command.flags.has(Flags::CONTAINER) {
+        return None;
+    }
+    CONTAINERS.iter().copied().find(|container| container.name == command.name)
+}
+
+impl Container {
+    /// The command that the second word names, with the right number of words; none for HELP, and
+    /// for the family's name alone.
+    pub fn find(&self, args: Args<'_>) -> Result<Option<&'static Sub>, Failure> {
+        let Some(word) = args.get(1) else { return Ok(None) };
+        let Some(sub) = self.sub(word) else {
+            if word.eq_ignore_ascii_case(b"help") {
+                return self.check_arity(2, "help", args).map(|()| None);
+            }
+            let shown = String::from_utf8_lossy(&word[..word.len().min(128)]);
+            return Err(Failure::said(format!(
+                "ERR unknown subcommand '{shown}'. Try {} HELP.",
+                self.name.to_ascii_uppercase()
+            )));
+        };
+        self.check_arity(sub.arity, sub.word(), args).map(|()| Some(sub))
+    }
+
+    pub fn sub(&self, word: &[u8]) -> Option<&'static Sub> {
+        self.subs.iter().find(|sub| word.eq_ignore_ascii_case(sub.word().as_bytes()))
+    }
+
+    fn check_arity(&self, arity: i32, word: &str, args: Args<'_>) -> Result<(), Failure> {
+        if has_arity(arity, args) {
+            return Ok(());
+        }
+        let name = self.name;
+        Err(Failure::said(format!("ERR wrong number of arguments for '{name}|{word}' command")))
+    }
+
+    pub fn run(&self, call: &mut Call<'_>) -> Outcome {
+        match self.find(call.args)? {
+            Some(sub) => (sub.run)(call),
+            None => {
+                self.say_help(call);
+                Ok(())
+            }
+        }
+    }
+
+    /// `networking.c`, `addReplyHelp`.
+    fn say_help(&self, call: &mut Call<'_>) {
+        call.reply.array(self.help.len() + 3);
+        call.reply.simple(&format!(
+            "{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+            self.name.to_ascii_uppercase()
+        ));
+        self.help.iter().for_each(|line| call.reply.simple(line));
+        call.reply.simple("HELP");
+        call.reply.simple("    Print this help.");
+    }
+}
+
+/// What Redis says when a subcommand takes fewer words than its table says
+/// (`addReplySubcommandSyntaxError`).
+pub fn unknown_or_arity(container: &Container, args: Args<'_>) -> Failure {
+    let word = String::from_utf8_lossy(args.at(1));
+    let family = container.name.to_ascii_uppercase();
+    Failure::said(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{word}'. Try {family} HELP."
+    ))
+}

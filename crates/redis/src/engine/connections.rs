@@ -1,0 +1,43 @@
+//! Connections come and go, and say HELLO.
+
+use super::Engine;
+use crate::command;
+use crate::reply::Reply;
+use crate::session::{ConnId, Peer, Session};
+
+impl Engine {
+    pub fn connect(&mut self, worker: u8, peer: Peer, now: i64) -> ConnId {
+        self.server.sessions.open(worker, peer, now)
+    }
+
+    pub fn session(&mut self, conn: ConnId) -> Option<&mut Session> {
+        self.server.sessions.get_mut(conn)
+    }
+
+    pub fn disconnect(&mut self, conn: ConnId) {
+        self.leave_queues(conn);
+        if let Some(mut session) = self.server.sessions.close(conn) {
+            command::transactions::unwatch_all(&mut self.keys, &mut session);
+            self.server.hub.gone(conn, &session.subscriptions);
+            self.server.tracking.off(&mut session);
+            self.keys.is_tracked = !self.server.tracking.is_empty();
+        }
+    }
+
+    /// HELLO, once the door has authenticated whoever says it: another protocol from this reply on,
+    /// another name.
+    pub fn hello(
+        &mut self,
+        conn: ConnId,
+        protocol: Option<u8>,
+        name: Option<&[u8]>,
+        reply: &mut dyn Reply,
+    ) {
+        let Some(session) = self.server.sessions.get_mut(conn) else { return };
+        if let Some(name) = name {
+            session.name = name.into();
+        }
+        session.protocol = protocol.unwrap_or(session.protocol);
+        command::connection::greet(session, reply);
+    }
+}

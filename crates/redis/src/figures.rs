@@ -1,0 +1,77 @@
+//! Figures of the engine for the process's console, its metrics, and INFO.
+
+use crate::command;
+use crate::engine::Engine;
+use crate::pubsub::Space;
+use crate::stats::{Batches, Calls};
+
+#[derive(Debug, Clone, Default)]
+pub struct Figures {
+    /// Commands that were given, by name.
+    pub commands: Vec<(&'static str, Calls)>,
+    /// Errors that were replied, by code.
+    pub errors: Vec<(Box<str>, u64)>,
+    pub processed: u64,
+    pub errors_replied: u64,
+    pub connected: usize,
+    /// Connections since the beginning.
+    pub connections: u64,
+    pub blocked: usize,
+    pub in_flight: usize,
+    pub batches: Batches,
+    /// Questions for rows, and rows asked for.
+    pub loads: u64,
+    pub loaded: u64,
+    /// Keys in memory, with those that are known not to exist, and their bytes.
+    pub resident: usize,
+    pub bytes: usize,
+    pub bytes_max: usize,
+    /// Commands that found what they asked for in memory, and those that had to ask PostgreSQL.
+    pub hits: u64,
+    pub misses: u64,
+    pub evicted: u64,
+    pub expired: u64,
+    pub channels: usize,
+    pub patterns: usize,
+    pub shard_channels: usize,
+    /// Why PostgreSQL can't be used now.
+    pub away: Option<String>,
+    /// Database, key, and about how often it was named lately.
+    pub hot: Vec<(u16, Box<[u8]>, u64)>,
+}
+
+impl Engine {
+    pub fn figures(&self) -> Figures {
+        let (stats, keys) = (&self.server.stats, &self.keys);
+        let calls = stats.commands.iter().copied();
+        Figures {
+            commands: command::all()
+                .map(|command| command.name)
+                .zip(calls)
+                .filter(|(_, calls)| calls.calls + calls.rejected > 0)
+                .collect(),
+            errors: stats.errors.iter().map(|(code, count)| (code.clone(), *count)).collect(),
+            processed: stats.processed,
+            errors_replied: stats.errors_replied,
+            connected: self.server.sessions.len(),
+            connections: self.server.sessions.opened(),
+            blocked: self.server.sessions.iter().filter(|s| s.blocked.is_some()).count(),
+            in_flight: self.in_flight(),
+            batches: stats.batches,
+            loads: stats.loads,
+            loaded: stats.loaded,
+            resident: keys.resident(),
+            bytes: keys.bytes(),
+            bytes_max: self.server.settings.memory,
+            hits: keys.stats.hits,
+            misses: keys.stats.misses,
+            evicted: keys.stats.evicted,
+            expired: keys.stats.expired,
+            channels: self.server.hub.of(Space::Channel).len(),
+            patterns: self.server.hub.of(Space::Pattern).len(),
+            shard_channels: self.server.hub.of(Space::Shard).len(),
+            away: self.server.away.as_ref().map(|(why, _)| why.clone()),
+            hot: stats.hot.keys(),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Commands about connections.
+
+use redis::engine::Ran;
+use redis::reply::Recorded;
+use redis::session::ConnId;
+
+use crate::rig::{words, Rig};
+
+fn try_run(rig: &mut Rig, conn: ConnId, line: &str) -> (Ran, String) {
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(conn, words(line).args(), rig.now, &mut reply);
+    (ran, format!("{reply:?}"))
+}
+
+#[test]
+fn simple_commands_reply_as_in_redis() {
+    let mut rig = Rig::new();
+    for (line, reply) in [
+        ("PING", "PONG"),
+        ("PING hello", "\"hello\""),
+        ("PING a b", "!ERR wrong number of arguments for 'ping' command"),
+        ("ECHO x", "\"x\""),
+        ("SELECT 15", "OK"),
+        ("SELECT 16", "!ERR DB index is out of range"),
+        ("SELECT x", "!ERR invalid DB index"),
+        ("CLIENT ID", "1"),
+        ("CLIENT GETNAME", "(nil)"),
+        ("CLIENT SETNAME me", "OK"),
+        ("CLIENT GETNAME", "\"me\""),
+        (
+            "CLIENT SETNAME \"a b\"",
+            "!ERR Client names cannot contain spaces, newlines or special characters.",
+        ),
+        ("CLIENT SETINFO lib-name lib", "OK"),
+        ("CLIENT SETINFO lib-ver 1.0", "OK"),
+        ("CLIENT SETINFO foo x", "!ERR Unrecognized option 'foo'"),
+        (
+            "CLIENT SETINFO lib-ver \"1 0\"",
+            "!ERR lib-ver cannot contain spaces, newlines or special characters.",
+        ),
+        ("CLIENT", "!ERR wrong number of arguments for 'client' command"),
+        ("CLIENT ID x", "!ERR wrong number of arguments for 'client|id' command"),
+        ("CLIENT FOO", "!ERR unknown subcommand 'FOO'. Try CLIENT HELP."),
+        ("CLIENT NO-EVICT on", "OK"),
+        ("CLIENT NO-TOUCH off", "OK"),
+        ("CLIENT NO-TOUCH x", "!ERR syntax error"),
+        ("CLIENT LIST TYPE foo", "!ERR Unknown client type 'foo'"),
+        ("CLIENT LIST ID x", "!ERR Invalid client ID"),
+        ("CLIENT LIST TYPE normal x", "!ERR syntax error"),
+        ("CLIENT KILL 1.2.3.4:5", "!ERR No such client"),
+        ("CLIENT KILL ID 0", "!ERR client-id should be greater than 0"),
+        ("CLIENT KILL ID 77", "0"),
+        ("CLIENT KILL ID 1 SKIPME maybe", "!ERR syntax error"),
+        ("CLIENT UNBLOCK 99", "0"),
+        ("CLIENT UNBLOCK 99 foo", "!ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
+        ("CLIENT PAUSE x", "!ERR timeout is not an integer or out of range"),
+        ("CLIENT PAUSE -1", "!ERR timeout is negative"),
+        ("CLIENT PAUSE 1 some", "!ERR CLIENT PAUSE mode must be WRITE or ALL"),
+        ("HELLO x", "!ERR Protocol version is not an integer or out of range"),
+        ("HELLO 4", "!NOPROTO unsupported protocol version"),
+        ("HELLO 2 FOO", "!ERR Syntax error in HELLO option 'FOO'"),
+    ] {
+        rig.check(line, reply);
+    }
+}
+
+#[test]
+fn hello_switches_the_protocol() {
+    let mut rig = Rig::new();
+    let fields = r#""server" "redis" "version" "7.2.5" "proto" 3 "id" 1 "mode" "standalone" "role" "master" "modules" []"#;
+    let mut reply = Recorded::new(2);
+    rig.engine.hello(rig.conn, Some(3), Some(b"me"), &mut reply);
+    assert_eq!(format!("{reply:?}"), format!("{{{fields}}}"));
+    rig.check("CLIENT GETNAME", "\"me\"");
+    rig.check("HELLO", &format!("{{{fields}}}"));
+    rig.check("RESET", "RESET");
+    rig.check("CLIENT GETNAME", "(nil)");
+    let hello = words("HELLO 3 AUTH ann secret SETNAME x");
+    let hello = redis::command::connection::parse_hello(hello.args()).expect("valid").auth;
+    assert_eq!(hello, Some((&b"ann"[..], &b"secret"[..])));
+}
+
+#[test]
+fn clients_are_listed() {
+    let mut rig = Rig::new();
+    let other = rig.client();
+    rig.run_as(other, "CLIENT SETNAME other");
+    rig.run_as(other, "MULTI");
+    rig.run_as(other, "GET x");
+    rig.pass(2500);
+    rig.run("SELECT 3");
+    let list = rig.run("CLIENT LIST");
+    let lines: Vec<&str> = list.trim_matches(['"', '=']).split("\\n").collect();
+    assert_eq!(lines.len(), 3, "{list}");
+    assert!(
+        lines[0].contains(
+            "id=1 addr=127.0.0.1:50001 laddr=127.0.0.1:6379 fd=8 name= age=2 idle=0 flags=N db=3 \
+             sub=0 psub=0 ssub=0 multi=-1 "
+        ),
+        "{list}"
+    );
+    assert!(lines[0].ends_with("cmd=client|list user=ann redir=-1 resp=2 lib-name= lib-ver="));
+    assert!(lines[1].contains("name=other age=2 idle=2 flags=x db=0"), "{list}");
+    assert!(lines[1].contains(" multi=1 "), "{list}");
+    assert!(rig.run("CLIENT LIST ID 2 9").contains("id=2 "));
+    assert!(rig.run("CLIENT INFO").contains("id=1 "));
+    rig.check("CLIENT LIST TYPE replica", "=txt:\"\"");
+    rig.check("CLIENT KILL USER ann SKIPME yes", "1");
+    assert!(!rig.run("CLIENT LIST").contains("id=2 "));
+    let (ran, _) = try_run(&mut rig, other, "PING");
+    assert!(matches!(ran, Ran::Done { close: true, .. }));
+    let me = rig.conn;
+    let (ran, reply) = try_run(&mut rig, me, "CLIENT KILL 127.0.0.1:50001");
+    assert!(matches!(ran, Ran::Done { close: true, .. }), "after the reply");
+    assert_eq!(reply, "OK");
+}
+
+#[test]
+fn replies_can_be_turned_off() {
+    let mut rig = Rig::new();
+    rig.check("CLIENT REPLY SKIP", "");
+    rig.check("PING", "");
+    rig.check("PING", "PONG");
+    rig.check("CLIENT REPLY OFF", "");
+    rig.check("SET a 1", "");
+    rig.check("FOO", "");
+    rig.check("SUBSCRIBE c", r#"<"subscribe" "c" 1>"#);
+    rig.check("UNSUBSCRIBE c", r#"<"unsubscribe" "c" 0>"#);
+    rig.check("CLIENT REPLY ON", "OK");
+    rig.reads("GET a", "\"1\"");
+}
+
+#[test]
+fn paused_clients_wait() {
+    let mut rig = Rig::new();
+    let other = rig.client();
+    rig.check("CLIENT PAUSE 100 WRITE", "OK");
+    rig.check("GET a", "(nil)");
+    assert!(matches!(try_run(&mut rig, other, "SET a 1").0, Ran::Parked));
+    assert!(matches!(try_run(&mut rig, other, "PUBLISH a 1").0, Ran::Parked));
+    assert!(matches!(try_run(&mut rig, other, "MULTI").0, Ran::Done { .. }));
+    assert!(matches!(try_run(&mut rig, other, "GET a").0, Ran::Done { .. }));
+    assert!(matches!(try_run(&mut rig, other, "EXEC").0, Ran::Done { .. }), "it only reads");
+    rig.check("CLIENT UNPAUSE", "OK");
+    assert_eq!(rig.run_as(other, "SET a 1"), "OK");
+    rig.check("CLIENT PAUSE 100", "OK");
+    assert!(matches!(try_run(&mut rig, other, "GET a").0, Ran::Parked));
+    assert_eq!(rig.engine.next_due(), Some(rig.now + 100));
+    rig.pass(100);
+    assert_eq!(rig.run_as(other, "GET a"), "\"1\"");
+}
+
+#[test]
+fn changes_of_what_was_read_are_told() {
+    let mut rig = Rig::new();
+    let writer = rig.client();
+    rig.run_as(writer, "SET a 1");
+    rig.check(
+        "CLIENT CACHING yes",
+        "!ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
+         OPTOUT mode enabled",
+    );
+    rig.run("HELLO 3");
+    rig.check("CLIENT TRACKING on", "OK");
+    rig.check("CLIENT TRACKINGINFO", r#"{"flags" ~["on"] "redirect" 0 "prefixes" []}"#);
+    rig.check("GET a", "\"1\"");
+    rig.run_as(writer, "SET b 1");
+    rig.run_as(writer, "SET a 2");
+    rig.run_as(writer, "SET a 3");
+    assert_eq!(rig.told(rig.conn), [r#"<"invalidate" ["a"]>"#], "once");
+    rig.check("GET a", "\"3\"");
+    let change = redis::store::Told::Changed { db: 0, key: b"a"[..].into() };
+    rig.tables.told(change);
+    assert_eq!(rig.told(rig.conn), [r#"<"invalidate" ["a"]>"#], "by SQL");
+    rig.check("GET a", "\"3\"");
+    rig.run_as(writer, "FLUSHDB");
+    assert_eq!(rig.told(rig.conn), [r#"<"invalidate" (nil)>"#]);
+    rig.check("CLIENT TRACKING off", "OK");
+    rig.check("CLIENT GETREDIR", "-1");
+}
+
+#[test]
+fn tracking_by_prefix_by_choice_and_by_redirection() {
+    let mut rig = Rig::new();
+    let (writer, listener) = (rig.client(), rig.client());
+    rig.run("HELLO 3");
+    rig.check(
+        "CLIENT TRACKING on PREFIX a",
+        "!ERR PREFIX option requires BCAST mode to be enabled",
+    );
+    rig.check("CLIENT TRACKING on BCAST PREFIX a PREFIX b NOLOOP", "OK");
+    rig.check(
+        "CLIENT TRACKING on BCAST PREFIX ab",
+        "!ERR Prefix 'ab' overlaps with an existing prefix 'a'. Prefixes for a single client must \
+         not overlap.",
+    );
+    rig.run_as(writer, "SET abc 1");
+    rig.run_as(writer, "SET xyz 1");
+    rig.run("SET a 1");
+    assert_eq!(rig.told(rig.conn), [r#"<"invalidate" ["abc"]>"#]);
+    rig.check("CLIENT TRACKING off", "OK");
+    rig.check("CLIENT TRACKING on OPTIN", "OK");
+    rig.check("GET abc", "\"1\"");
+    rig.check("CLIENT CACHING yes", "OK");
+    rig.check("GET xyz", "\"1\"");
+    rig.check("GET a", "\"1\"");
+    rig.run_as(writer, "SET abc 2");
+    rig.run_as(writer, "SET xyz 2");
+    rig.run_as(writer, "SET a 2");
+    assert_eq!(rig.told(rig.conn), [r#"<"invalidate" ["xyz"]>"#]);
+    rig.check("RESET", "RESET");
+    rig.run_as(listener, "SUBSCRIBE __redis__:invalidate");
+    rig.check(
+        "CLIENT TRACKING on REDIRECT 99",
+        "!ERR The client ID you want redirect to does not exist",
+    );
+    rig.check("CLIENT TRACKING on REDIRECT 3", "OK");
+    rig.check("GET a", "\"2\"");
+    rig.run_as(writer, "SET a 3");
+    assert_eq!(rig.told(listener), [r#"<"message" "__redis__:invalidate" ["a"]>"#]);
+    rig.engine.disconnect(listener);
+    rig.check("GET a", "\"3\"");
+    rig.run_as(writer, "SET a 4");
+    assert!(rig.run("CLIENT TRACKINGINFO").contains("broken_redirect"));
+}

@@ -1,0 +1,103 @@
+//! Connections are lost at any moment; no acknowledged write is lost, none happens twice.
+
+use crate::kit::Database;
+use crate::world::World;
+
+/// A small generator of its own, so that a failure can be had again by its seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+#[test]
+fn every_count_is_there_once_whatever_is_cut() {
+    let seed = std::env::var("PONDAGE_LOSSES_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or(0x9e37_79b9_7f4a_7c15);
+    println!("PONDAGE_LOSSES_SEED={seed}");
+    let mut random = Random(seed);
+    let database = Database::empty();
+    let mut world = World::new(&database, "one").ready();
+    let mut sql = database.sql();
+    let clients: Vec<_> = (0..8).map(|_| world.client()).collect();
+    let mut counts = vec![0u64; clients.len()];
+    let mut waiting = vec![false; clients.len()];
+    for step in 0..4_000 {
+        let at = random.below(clients.len() as u64) as usize;
+        if !waiting[at] {
+            let key = format!("count{at}");
+            world.start(clients[at], ["INCR", &key].into_iter().collect());
+            waiting[at] = true;
+        }
+        match random.below(400) {
+            0 => world.cut(random.below(3) as usize),
+            1 => {
+                // PostgreSQL ends sessions in the middle of whatever they do.
+                sql.run(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                     WHERE datname = current_database() AND pid <> pg_backend_pid() \
+                     ORDER BY random() LIMIT 1",
+                );
+            }
+            _ => world.turn(),
+        }
+        for at in 0..clients.len() {
+            if let Some(said) = world.reply(clients[at]) {
+                counts[at] += 1;
+                assert_eq!(said, counts[at].to_string(), "client {at} at step {step}");
+                waiting[at] = false;
+            }
+        }
+    }
+    for at in 0..clients.len() {
+        if waiting[at] {
+            world.until("the last count", |world| world.reply(clients[at]).is_some());
+            counts[at] += 1;
+        }
+        let stored = sql.run(&format!(
+            "SELECT convert_from(val, 'UTF8') FROM redis.kv WHERE key = 'count{at}'"
+        ));
+        assert_eq!(stored, [counts[at].to_string()], "client {at}");
+    }
+    assert!(world.lost.is_empty(), "nobody else was there");
+}
+
+#[test]
+fn a_gateway_that_was_superseded_acknowledges_nothing_more() {
+    let database = Database::empty();
+    let mut first = World::new(&database, "first").ready();
+    let conn = first.client();
+    assert_eq!(first.run(conn, "SET a 1"), "OK");
+    let mut second = World::new(&database, "second");
+    for _ in 0..200 {
+        second.turn();
+    }
+    assert!(!second.engine.store().is_ready(), "the first one has the tables");
+    // The first one's lock goes with its connection; its writers are still there.
+    database.sql().run(
+        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted",
+    );
+    let mut second = second.ready();
+    let other = second.client();
+    assert_eq!(second.run(other, "INCR a"), "2");
+    // Written by the first one without having heard of that.
+    first.start(conn, ["INCR", "a"].into_iter().collect());
+    for _ in 0..200 {
+        first.turn();
+    }
+    assert_eq!(first.reply(conn), None, "it does not own the tables");
+    assert_eq!(second.run(other, "GET a"), "\"2\"");
+    drop(second);
+    first.until("the first one is back", |world| world.engine.store().is_ready());
+    first.until("what it held is lost or done", |world| {
+        !world.lost.is_empty() || world.reply(conn).is_some()
+    });
+    let next = first.client();
+    let now = first.run(next, "GET a");
+    assert!(now == "\"2\"" || now == "\"3\"", "{now}");
+}

@@ -1,0 +1,9 @@
+//! The engine and its tables in a real PostgreSQL, over sockets: what is acknowledged is there,
+//! whatever happens to the connections.
+
+#[path = "../tables/kit.rs"]
+#[allow(dead_code)]
+mod kit;
+mod losses;
+mod world;
+mod writers;
