@@ -1,5 +1,6 @@
-//! The suites of other languages' drivers, each by the runner of its language, against a gateway
-//! whose pool is much smaller than the number of clients.
+//! The suites of other languages' drivers, each by the runner of its language: those for PostgreSQL
+//! against a gateway whose pool is much smaller than the number of clients, those for Redis against
+//! its Redis door.
 //!
 //! Ignored by default: they need Python, Node, Java and Go, and fetch the drivers at their first
 //! run. `make test-drivers` runs them one after the other.
@@ -17,19 +18,42 @@ use crate::kit::{cluster, wait, Config, Gateway};
 /// Most of the time a suite may take, the download of its driver included.
 const LIMIT: Duration = Duration::from_secs(400);
 
-/// Runs `tests/drivers/LANGUAGE/run.sh`, whose output goes straight to the terminal.
+/// Drivers for PostgreSQL.
 #[track_caller]
 fn suite(language: &str) {
     let database = cluster().database();
     // Fifty clients at once share five servers, on machines with two cores.
     let gateway = Gateway::start(Config::of(&database).set("pool.wait_timeout", "30s"));
+    let port = gateway.port.to_string();
+    let variables = [
+        ("PGHOST", "127.0.0.1"),
+        ("PGPORT", &port),
+        ("PGUSER", APP),
+        ("PGPASSWORD", APP_PASSWORD),
+        ("PGDATABASE", &database.name),
+    ];
+    run(language, &variables);
+}
+
+/// Clients of Redis, and what is built on them.
+#[track_caller]
+fn redis_suite(language: &str) {
+    let config = Config::of(&cluster().database())
+        .set("listen.redis", "127.0.0.1:{redis_port}")
+        .set("redis.user", APP)
+        .set("redis.default_user", APP);
+    let gateway = Gateway::start(config);
+    let password = APP_PASSWORD.replace(' ', "%20");
+    let url = format!("redis://{APP}:{password}@127.0.0.1:{}/0", gateway.redis_port);
+    run(language, &[("REDIS_URL", &url)]);
+}
+
+/// Runs `tests/drivers/LANGUAGE/run.sh`, whose output goes straight to the terminal.
+#[track_caller]
+fn run(language: &str, variables: &[(&str, &str)]) {
     let script = workspace().join("tests/drivers").join(language).join("run.sh");
     let mut run = Command::new(&script)
-        .env("PGHOST", "127.0.0.1")
-        .env("PGPORT", gateway.port.to_string())
-        .env("PGUSER", APP)
-        .env("PGPASSWORD", APP_PASSWORD)
-        .env("PGDATABASE", &database.name)
+        .envs(variables.iter().copied())
         .env("DRIVERS_OUT", build_directory().join("drivers").join(language))
         .stdin(Stdio::null())
         .process_group(0)
@@ -69,4 +93,28 @@ fn pgjdbc() {
 #[ignore = "needs Go: make test-drivers"]
 fn pgx() {
     suite("go");
+}
+
+#[test]
+#[ignore = "needs Python and PyPI: make test-drivers"]
+fn redis_py_celery_and_flask_session() {
+    redis_suite("redis-python");
+}
+
+#[test]
+#[ignore = "needs Node and npm: make test-drivers"]
+fn ioredis_node_redis_and_bullmq() {
+    redis_suite("redis-node");
+}
+
+#[test]
+#[ignore = "needs a JDK and Maven: make test-drivers"]
+fn jedis() {
+    redis_suite("redis-java");
+}
+
+#[test]
+#[ignore = "needs Go: make test-drivers"]
+fn go_redis() {
+    redis_suite("redis-go");
 }

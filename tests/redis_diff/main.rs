@@ -146,6 +146,16 @@ fn the_subject_answers_as_redis_does() {
     expect_none(&findings, &families);
 }
 
+/// Always the same rounds; `make redis-diff` goes further.
+#[test]
+fn the_door_answers_as_redis_does() {
+    let redis = RedisServer::start();
+    let (oracle, (_gateway, subject)) = (place(redis.address()), door());
+    let families = families();
+    let findings = search(1..201, &families, [&oracle, &subject], 1);
+    expect_none(&findings, &families);
+}
+
 /// What the fuzzer finds in others is theirs: two equal servers have no difference.
 #[test]
 fn redis_answers_as_redis_does() {

@@ -234,6 +234,7 @@ fn redis_shared(config: &Config) -> Option<Arc<redis::Shared>> {
         database: pool.upstream.database.clone(),
         role: pool.upstream.user.clone(),
         shards: config.redis.writers as usize,
+        hurried: config.redis.async_databases.iter().map(|db| *db as u16).collect(),
         patience: REFUSED_AFTER,
     });
     Some(Arc::new(redis::Shared::new(config, Box::new(tables), microseconds)))

@@ -148,6 +148,11 @@ fn shutdown(call: &mut Call<'_>) -> Outcome {
     if call.args.len() == 2 && call.args.is(1, "abort") {
         return Err(Failure::text("ERR No shutdown in progress."));
     }
+    let known = ["save", "nosave", "now", "force"];
+    let words = 1..call.args.len();
+    if !words.into_iter().all(|at| known.iter().any(|word| call.args.is(at, word))) {
+        return Err(Failure::SYNTAX);
+    }
     Err(Failure::text("ERR a client can't stop this server: it also serves PostgreSQL's clients"))
 }
 

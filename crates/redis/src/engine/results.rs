@@ -25,11 +25,13 @@ impl Engine {
                     self.keys.loaded(db, &key, row);
                     self.arrived(loading.conns);
                 }
+                Told::Expired { keys } if self.server.keeps_expired => drop(keys),
                 Told::Expired { keys } => {
                     for (db, key, version) in keys {
                         self.keys.begin(db, self.now, true, false);
                         self.keys.remove_expired(&key, version);
-                        self.keys.end(None);
+                        let done = self.keys.end(None);
+                        self.follow_up(done.barrier);
                     }
                 }
                 Told::Postponed { db, keys } => {
@@ -131,6 +133,8 @@ impl Engine {
         self.keys.forget(opens);
         self.wake_all();
         for conn in waiters {
+            // It runs again all that it waits for: an answer now would come too early.
+            self.leave_queues(conn);
             self.server.tell(Event::Redo { conn, refused: refused.clone() });
         }
     }

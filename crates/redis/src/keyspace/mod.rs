@@ -448,7 +448,7 @@ impl Keyspace {
             None if self.dbs[usize::from(db)].flushed.is_some() => return,
             None => self.insert(db, key, None, NEVER, version),
         };
-        self.stats.expired += 1;
+        self.expired(at);
         self.replace(at, None, Expiry::Never);
     }
 

@@ -310,6 +310,35 @@ fn an_answer_waits_for_its_commit_and_is_given_again_when_undone() {
     rig.reads("LLEN q", "0");
 }
 
+/// A worker hears of an answer after it was told to run everything again, and has no place for it:
+/// the element would be lost. So who has to run again waits no more.
+#[test]
+fn who_has_to_run_again_is_not_answered_meanwhile() {
+    let mut rig = Rig::new();
+    rig.check("RPUSH source 1", "1");
+    let waiting = rig.client();
+    rig.tables.lock().slow = true;
+    let mut reply = redis::reply::Recorded::new(2);
+    let set = crate::rig::words("SET x 1");
+    rig.engine.run(waiting, set.args(), rig.now, &mut reply);
+    rig.turn();
+    assert_eq!(rig.run_as(waiting, "BLPOP target 0"), "");
+    {
+        let mut state = rig.tables.lock();
+        let row = state.tables.kv[&(0, b"source"[..].into())].clone();
+        state.tables.kv.insert((0, b"target"[..].into()), row);
+        state.tables.kv.remove(&(0, b"source"[..].into()));
+    }
+    rig.tables.told(Told::Changed { db: 0, key: b"source"[..].into() });
+    rig.tables.told(Told::Changed { db: 0, key: b"target"[..].into() });
+    rig.tables.conflict();
+    rig.turn();
+    assert_eq!(rig.redo, [waiting]);
+    told(&mut rig, waiting, &[]);
+    rig.tables.lock().slow = false;
+    assert_eq!(rig.run_as(waiting, "BLPOP target 0"), "[\"target\" \"1\"]");
+}
+
 #[test]
 fn many_clients_wait_and_all_are_served_in_order() {
     let mut rig = Rig::new();

@@ -3,6 +3,7 @@
 use redis::engine::Ran;
 use redis::reply::Recorded;
 use redis::session::ConnId;
+use redis::store::Told;
 
 use crate::rig::{words, Rig};
 
@@ -175,6 +176,27 @@ fn changes_are_told_when_they_have_committed() {
     );
     assert_eq!(rig.tables.lock().tables.kv.len(), 0);
     assert_eq!(rig.engine.next_due(), None);
+}
+
+#[test]
+fn what_is_swept_in_the_tables_is_told_as_expired() {
+    let mut rig = Rig::new();
+    rig.check("CONFIG SET notify-keyspace-events Ex", "OK");
+    rig.check("SET a 1", "OK");
+    let listener = rig.client();
+    rig.run_as(listener, "SUBSCRIBE __keyevent@0__:expired");
+    rig.forget();
+    let version = {
+        let mut state = rig.tables.lock();
+        let row = state.tables.kv.get_mut(&(0, b"a"[..].into())).unwrap();
+        row.expires = 1;
+        row.version
+    };
+    let key: Box<[u8]> = b"a"[..].into();
+    rig.tables.told(Told::Expired { keys: vec![(0, key, version)] });
+    assert_eq!(rig.told(listener), [r#"<"message" "__keyevent@0__:expired" "a">"#]);
+    assert!(rig.tables.lock().tables.kv.is_empty());
+    assert_eq!(rig.engine.figures().expired, 1);
 }
 
 #[test]

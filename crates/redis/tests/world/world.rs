@@ -48,6 +48,7 @@ impl World {
             database: String::new(),
             role: String::new(),
             shards: 2,
+            hurried: vec![9],
             patience: Duration::from_secs(5),
         };
         let tables = Box::new(Tables::new(identity));
