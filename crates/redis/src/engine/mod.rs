@@ -494,6 +494,8 @@ impl Engine {
     /// Everything that can be sent is sent; whoever can go on goes on.
     pub fn turn(&mut self, now: i64) {
         self.set_time(now);
+        // Before rows come, so that they are there when who waits for them runs.
+        self.keys.evict(self.server.settings.memory);
         self.take_results();
         self.serve_ready();
         self.expire_blocked();
@@ -513,7 +515,6 @@ impl Engine {
         self.unsettled &= !self.in_flight.is_empty();
         self.send_loads();
         self.send_questions();
-        self.keys.evict(self.server.settings.memory);
         self.note_tripped();
     }
 

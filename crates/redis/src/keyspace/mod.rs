@@ -691,14 +691,16 @@ impl Keyspace {
         let entry = &mut self.entries[at as usize];
         let old_expires = entry.expires;
         let before = entry.value.take();
+        // What is committed of a key that nobody has looked at is not known.
+        let known = entry.version != UNKNOWN;
         if undoable {
             if first {
                 let small = before.as_ref().is_none_or(|v| v.weight() <= COPIED_BYTES_MAX);
-                entry.keep(small.then(|| before.clone()));
+                entry.keep((known && small).then(|| before.clone()));
             }
             self.unit.steps.push(Step::Replaced { at, before, expires: old_expires });
         } else if first {
-            entry.keep(Some(before));
+            entry.keep(known.then_some(before));
         }
         let entry = &mut self.entries[at as usize];
         match expiry {
