@@ -465,7 +465,6 @@ impl Keyspace {
     pub fn rely_on(&mut self, key: &[u8]) -> Result<(), Failure> {
         let at = self.known(key)?;
         self.saw(at);
-        self.unit.checks.push(at);
         Ok(())
     }
 
@@ -636,13 +635,18 @@ impl Keyspace {
             return Ok(if entry.is_alive(now) { entry.value.as_ref() } else { None });
         }
         match entry.as_of(self.flow.committed(entry.shard)) {
-            Some((value, expires)) => Ok(value.filter(|_| expires > now)),
+            // Its time is over, unless what is being written was in time to prolong it.
+            Some((Some(_), expires)) if expires <= now => Err(Failure::Uncommitted),
+            Some((value, _)) => Ok(value),
             None => Err(Failure::Uncommitted),
         }
     }
 
     /// Remembers that the unit depends on this entry's latest state.
     fn saw(&mut self, at: u32) {
+        if self.unit.reads.last() != Some(&at) {
+            self.unit.reads.push(at);
+        }
         let entry = &self.entries[at as usize];
         if entry.dirty > self.flow.committed(entry.shard) {
             self.unit.saw_batch(entry.shard, entry.dirty);
