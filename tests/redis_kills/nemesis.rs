@@ -35,6 +35,8 @@ pub struct World {
     /// A file system with the tables on it; none where mounting is not allowed.
     disk: Option<Disk>,
     pub writers: i64,
+    /// What the gateway killed last has said.
+    killed_said: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +103,16 @@ impl World {
         let place = Place { port: cluster.port, database: "kills".to_owned() };
         let writers = [1, 2, 4][dice.random_range(0..3)];
         let shared = Arc::default();
-        let mut world = World { cluster, place, shared, proxy, gateway: None, disk, writers };
+        let mut world = World {
+            cluster,
+            place,
+            shared,
+            proxy,
+            gateway: None,
+            disk,
+            writers,
+            killed_said: String::new(),
+        };
         world.start_gateway(dice);
         world
     }
@@ -136,6 +147,7 @@ impl World {
         if let Some(mut gateway) = self.gateway.take() {
             gateway.signal(Signal::KILL);
             gateway.wait();
+            self.killed_said = gateway.said().text();
         }
     }
 
@@ -144,8 +156,10 @@ impl World {
         self.gateway.as_mut().is_some_and(|gateway| gateway.try_wait().is_none())
     }
 
+    /// What this gateway and the one before have said.
     pub fn said(&self) -> String {
-        self.gateway.as_ref().map_or_else(String::new, |gateway| gateway.said().text())
+        let now = self.gateway.as_ref().map_or_else(String::new, |gateway| gateway.said().text());
+        format!("{}-- killed\n{now}", self.killed_said)
     }
 
     /// Makes the fault and mends it. False: it can't be had here.
