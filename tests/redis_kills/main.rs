@@ -42,6 +42,9 @@ use nemesis::{Fault, World};
 /// How long it goes on where nobody has said for how many rounds.
 const TIME: Duration = Duration::from_secs(45);
 
+/// A round that takes longer is worth a line.
+const SLOW: Duration = Duration::from_secs(12);
+
 #[test]
 fn nothing_that_was_promised_is_missing() {
     let rounds = number("PONDAGE_KILLS_ROUNDS");
@@ -58,7 +61,11 @@ fn nothing_that_was_promised_is_missing() {
     let mut done = 0;
     while rounds.map_or_else(|| Instant::now() < end, |rounds| done < rounds) {
         let mut dice = StdRng::seed_from_u64(seed.wrapping_add(done));
+        let began = Instant::now();
         let report = round::play(&mut world, &mut dice, done, families, only);
+        if began.elapsed() > SLOW {
+            println!("round {done} took {:?}: {:?}", began.elapsed(), report.faults);
+        }
         for fault in &report.faults {
             *faults.entry(format!("{fault:?}")).or_default() += 1;
         }

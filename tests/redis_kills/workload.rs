@@ -295,6 +295,9 @@ impl Step {
 
     /// What a reply that is no error says; none if it makes no sense.
     pub fn answer(&self, reply: &Reply) -> Option<Answer> {
+        if *reply == Reply::Line(b'+', b"QUEUED".to_vec()) {
+            return None;
+        }
         match &self.op {
             Op::Set(_) => (reply.text() == Some(b"OK")).then_some(Answer::Done),
             Op::Read => Some(Answer::Whole(value(&self.key, reply)?)),

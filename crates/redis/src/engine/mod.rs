@@ -249,6 +249,11 @@ impl Engine {
         mark: usize,
     ) -> Ran {
         session.answers.clear();
+        if session.last_command == "exec" {
+            // Whatever the reason, it ends the transaction.
+            session.multi = None;
+            crate::command::transactions::unwatch_all(&mut self.keys, session);
+        }
         if let Failure::Said(text) = failure {
             self.server.stats.error(&text);
             reply.error(&text);

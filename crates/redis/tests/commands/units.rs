@@ -138,6 +138,12 @@ fn while_postgresql_is_away_commands_wait_and_then_fail() {
     let error = "!ERR PostgreSQL can't be reached: no route to host";
     rig.check("SET c 3", error);
     assert_eq!(rig.run_as(reader, "GET a"), error);
+    // EXEC, too, and that is its end: what followed was queued.
+    let other = rig.client();
+    rig.run_as(other, "MULTI");
+    rig.run_as(other, "GET a");
+    assert_eq!(rig.run_as(other, "EXEC"), error);
+    assert_eq!(rig.run_as(other, "PING"), "PONG");
     rig.tables.lock().away = false;
     rig.tables.told(redis::store::Told::Taken { applied: vec![0; 3], kids: 2 << 40, same: true });
     rig.turn();
