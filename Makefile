@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis redis-diff redis-suite redis-py-suite soak fuzz
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis redis-diff redis-suite redis-py-suite redis-kills soak fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,13 @@ soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (defaul
 	cargo build --release --workspace --all-targets --locked
 	PONDAGE_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) \
 		cargo test --release --workspace --test soak --locked -- --nocapture
+
+redis-kills: ## what the Redis door promises, while everything is killed; ROUNDS, SEED, FAULT
+	scripts/setup.sh test
+	cargo build --workspace --all-targets --locked
+	PONDAGE_KILLS_ROUNDS=$(or $(ROUNDS),1000) PONDAGE_KILLS_SEED=$(SEED) \
+		$(if $(FAULT),PONDAGE_KILLS_FAULT=$(FAULT)) \
+		cargo test --workspace --test redis_kills --locked -- --nocapture
 
 redis-diff: ## random commands to redis-server and to the door, or ADDRESS and AUTH; SEED, ROUNDS, FAMILIES
 	scripts/setup.sh test

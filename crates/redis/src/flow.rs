@@ -247,9 +247,14 @@ impl Flow {
         self.shards.iter().all(|shard| shard.in_flight.is_empty())
     }
 
+    /// Whether something waits to be sent.
+    pub fn has_open(&self) -> bool {
+        self.opens.iter().any(|open| !open.is_empty())
+    }
+
     /// Whether nothing is in flight and nothing waits to be sent.
     pub fn is_drained(&self) -> bool {
-        self.is_idle() && self.opens.iter().all(Open::is_empty)
+        self.is_idle() && !self.has_open()
     }
 
     /// Barriers of all that has been done until now.

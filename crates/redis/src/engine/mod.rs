@@ -249,6 +249,11 @@ impl Engine {
         mark: usize,
     ) -> Ran {
         session.answers.clear();
+        if session.last_command == "exec" {
+            // Whatever the reason, it ends the transaction.
+            session.multi = None;
+            crate::command::transactions::unwatch_all(&mut self.keys, session);
+        }
         if let Failure::Said(text) = failure {
             self.server.stats.error(&text);
             reply.error(&text);
@@ -499,6 +504,8 @@ impl Engine {
     /// Everything that can be sent is sent; whoever can go on goes on.
     pub fn turn(&mut self, now: i64) {
         self.set_time(now);
+        // Before rows come, so that they are there when who waits for them runs.
+        self.keys.evict(self.server.settings.memory);
         self.take_results();
         self.serve_ready();
         self.expire_blocked();
@@ -518,7 +525,6 @@ impl Engine {
         self.unsettled &= !self.in_flight.is_empty();
         self.send_loads();
         self.send_questions();
-        self.keys.evict(self.server.settings.memory);
         self.note_tripped();
     }
 

@@ -15,7 +15,7 @@ impl Engine {
                 Told::Refused { number, why } => self.batch_undone(number, Some(why)),
                 Told::Loaded { db, key, row } => {
                     let Some(loading) = self.loading.remove(&(db, key.clone())) else { continue };
-                    if loading.stale {
+                    if loading.stale && self.keys.find(db, &key).is_none() {
                         self.wanted.push((db, key.clone()));
                         let again = super::Loading { stale: false, ..loading };
                         self.loading.insert((db, key), again);
@@ -88,6 +88,14 @@ impl Engine {
             return;
         };
         let sealed = self.in_flight.remove(at);
+        if !self.loading.is_empty() {
+            // A row that was looked up before may come when the copy here has been evicted.
+            for (db, key) in self.keys.written(&sealed) {
+                if let Some(loading) = self.loading.get_mut(&(db, Box::from(key))) {
+                    loading.stale = true;
+                }
+            }
+        }
         self.keys.committed_batch(&sealed);
         self.note_committed(number);
         for after in sealed.open.after {
@@ -150,8 +158,9 @@ impl Engine {
     /// PostgreSQL knows what has become of it.
     pub(super) fn stop_waiting(&mut self) {
         let Some(why) = self.hopeless() else { return };
-        let opens = self.keys.flow.abandon();
-        if opens.iter().any(|open| !open.is_empty()) {
+        // Each time a term ends, and only so many are remembered.
+        if self.keys.flow.has_open() {
+            let opens = self.keys.flow.abandon();
             self.unsettled = !self.in_flight.is_empty();
             self.give_up(opens, Some(Arc::from(&*why)));
         }

@@ -41,6 +41,9 @@ pub struct Entry {
     /// batches have committed.
     pub stored: (i64, u8),
     pub past: Option<Box<Past>>,
+    /// Somebody else has written the row while this was on its way: nobody knows which of the two
+    /// came last, so that it is dropped as soon as nothing of it is uncommitted.
+    pub doubted: bool,
 }
 
 /// States before the latest, the oldest first.
@@ -81,6 +84,7 @@ impl Entry {
             dirty: 0,
             stored,
             past: None,
+            doubted: false,
         }
     }
 

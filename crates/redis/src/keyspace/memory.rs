@@ -77,6 +77,14 @@ impl Keyspace {
         gone
     }
 
+    /// The keys that a batch has written.
+    pub fn written<'a>(&'a self, sealed: &'a Sealed) -> impl Iterator<Item = (u16, &'a [u8])> {
+        sealed.open.dirty.iter().map(|at| {
+            let entry = &self.entries[*at as usize];
+            (entry.db, &*entry.key)
+        })
+    }
+
     /// The batch is in the tables.
     pub fn committed_batch(&mut self, sealed: &Sealed) {
         self.flow.commit(sealed);
@@ -84,6 +92,9 @@ impl Keyspace {
             let entry = &mut self.entries[*at as usize];
             let committed = self.flow.committed(entry.shard);
             entry.prune(committed);
+            if entry.doubted && entry.is_clean(committed) {
+                self.drop_entry(*at);
+            }
         }
         for db in &sealed.open.flushes {
             let state = &mut self.dbs[usize::from(*db)];
@@ -121,20 +132,26 @@ impl Keyspace {
         let Some(at) = self.find(db, key) else { return false };
         let entry = &self.entries[at as usize];
         let clean = entry.is_clean(self.flow.committed(entry.shard));
-        // What is being written finds out by the row's version.
+        // What is being written finds out by the row's version, unless it was written before.
         if clean {
             self.drop_entry(at);
+        } else {
+            self.entries[at as usize].doubted = true;
         }
         clean
     }
 
-    /// Drops all clean copies, of one database or all.
+    /// Drops all copies, of one database or all: the clean ones now, the others when they are.
     pub fn forget_all(&mut self, db: Option<u16>) {
         for at in 0..self.entries.len() {
             let entry = &self.entries[at];
-            let clean = entry.is_clean(self.flow.committed(entry.shard));
-            if clean && self.is_used(at as u32) && db.is_none_or(|db| db == entry.db) {
+            if !self.is_used(at as u32) || db.is_some_and(|db| db != entry.db) {
+                continue;
+            }
+            if entry.is_clean(self.flow.committed(entry.shard)) {
                 self.drop_entry(at as u32);
+            } else {
+                self.entries[at].doubted = true;
             }
         }
         self.watched.all_changed(db);
@@ -167,10 +184,11 @@ impl Keyspace {
     }
 
     /// Drops clean copies that were not used lately until there are at most `limit` bytes, or has
-    /// looked at enough for now.
+    /// looked at enough for now. At none twice: what has just been loaded stays until the next time
+    /// at least, or who waits for it would never find it.
     pub fn evict(&mut self, limit: usize) {
-        for _ in 0..LOOKED_AT_MAX {
-            if self.bytes <= limit || self.entries.is_empty() {
+        for _ in 0..LOOKED_AT_MAX.min(self.entries.len()) {
+            if self.bytes <= limit {
                 return;
             }
             self.hand = (self.hand + 1) % self.entries.len();

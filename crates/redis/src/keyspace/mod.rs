@@ -465,7 +465,6 @@ impl Keyspace {
     pub fn rely_on(&mut self, key: &[u8]) -> Result<(), Failure> {
         let at = self.known(key)?;
         self.saw(at);
-        self.unit.checks.push(at);
         Ok(())
     }
 
@@ -636,13 +635,18 @@ impl Keyspace {
             return Ok(if entry.is_alive(now) { entry.value.as_ref() } else { None });
         }
         match entry.as_of(self.flow.committed(entry.shard)) {
-            Some((value, expires)) => Ok(value.filter(|_| expires > now)),
+            // Its time is over, unless what is being written was in time to prolong it.
+            Some((Some(_), expires)) if expires <= now => Err(Failure::Uncommitted),
+            Some((value, _)) => Ok(value),
             None => Err(Failure::Uncommitted),
         }
     }
 
     /// Remembers that the unit depends on this entry's latest state.
     fn saw(&mut self, at: u32) {
+        if self.unit.reads.last() != Some(&at) {
+            self.unit.reads.push(at);
+        }
         let entry = &self.entries[at as usize];
         if entry.dirty > self.flow.committed(entry.shard) {
             self.unit.saw_batch(entry.shard, entry.dirty);
@@ -691,14 +695,16 @@ impl Keyspace {
         let entry = &mut self.entries[at as usize];
         let old_expires = entry.expires;
         let before = entry.value.take();
+        // What is committed of a key that nobody has looked at is not known.
+        let known = entry.version != UNKNOWN;
         if undoable {
             if first {
                 let small = before.as_ref().is_none_or(|v| v.weight() <= COPIED_BYTES_MAX);
-                entry.keep(small.then(|| before.clone()));
+                entry.keep((known && small).then(|| before.clone()));
             }
             self.unit.steps.push(Step::Replaced { at, before, expires: old_expires });
         } else if first {
-            entry.keep(Some(before));
+            entry.keep(known.then_some(before));
         }
         let entry = &mut self.entries[at as usize];
         match expiry {

@@ -19,7 +19,9 @@ pub struct Unit {
     /// Uncommitted batches whose changes it has seen.
     pub(super) saw: Seen,
     pub(super) touched: SmallVec<[Touched; 4]>,
-    pub(super) checks: Vec<u32>,
+    /// Entries whose latest state it has seen. If it writes, it relies on them: it must not happen
+    /// after a later command of its connection has changed one, nor on what SQL has overwritten.
+    pub(super) reads: SmallVec<[u32; 4]>,
     pub(super) missing: Vec<(u16, Box<[u8]>)>,
     /// It may have to be undone, so steps are kept.
     pub(super) undoable: bool,
@@ -112,7 +114,7 @@ impl Keyspace {
         unit.shards = 0;
         unit.saw.clear();
         unit.touched.clear();
-        unit.checks.clear();
+        unit.reads.clear();
         unit.missing.clear();
         unit.steps.clear();
         unit.after.clear();
@@ -166,7 +168,7 @@ impl Keyspace {
             }
         }
         if mask != 0 {
-            for at in std::mem::take(&mut self.unit.checks) {
+            for at in std::mem::take(&mut self.unit.reads) {
                 let entry = &self.entries[at as usize];
                 let shard = entry.shard;
                 mask |= 1 << shard;
@@ -210,7 +212,9 @@ impl Keyspace {
         let (db, shard) = (entry.db, entry.shard);
         if touched.fresh {
             // The rows of a collection that is overwritten have to be swept, so it has to be that.
-            if touched.blind && entry.stored.0 == 0 {
+            // What EXEC relies on it must not overwrite unseen.
+            let blind = touched.blind && !self.unit.reads.contains(&touched.at);
+            if blind && entry.stored.0 == 0 {
                 entry.version = super::UNKNOWN;
             }
             entry.dirty = self.flow.open_seq(shard);
@@ -274,7 +278,7 @@ impl Keyspace {
                 entry.unkeep();
             }
         }
-        self.unit.checks.clear();
+        self.unit.reads.clear();
         self.unit.after.clear();
         self.unit.shards = 0;
     }

@@ -254,6 +254,9 @@ BEGIN
     ON CONFLICT ON CONSTRAINT shard_pkey DO UPDATE
     SET epoch = s.epoch + 1, base = s.applied, owner = excluded.owner,
         taken_at = excluded.taken_at;
+    -- An owner before may have had more shards, and a batch of one of them still on its way.
+    UPDATE redis.shard s SET epoch = s.epoch + 1, owner = by, taken_at = clock_timestamp()
+    WHERE s.id <> ALL (ids);
     INSERT INTO redis.journal_end AS e (shard, epoch, seq)
     SELECT s.id, s.epoch, 0 FROM redis.shard s WHERE s.id = ANY (ids) ORDER BY s.id
     ON CONFLICT ON CONSTRAINT journal_end_pkey DO UPDATE SET epoch = excluded.epoch;

@@ -138,6 +138,12 @@ fn while_postgresql_is_away_commands_wait_and_then_fail() {
     let error = "!ERR PostgreSQL can't be reached: no route to host";
     rig.check("SET c 3", error);
     assert_eq!(rig.run_as(reader, "GET a"), error);
+    // EXEC, too, and that is its end: what followed was queued.
+    let other = rig.client();
+    rig.run_as(other, "MULTI");
+    rig.run_as(other, "GET a");
+    assert_eq!(rig.run_as(other, "EXEC"), error);
+    assert_eq!(rig.run_as(other, "PING"), "PONG");
     rig.tables.lock().away = false;
     rig.tables.told(redis::store::Told::Taken { applied: vec![0; 3], kids: 2 << 40, same: true });
     rig.turn();
@@ -168,4 +174,88 @@ fn watch_trips_on_a_change_that_is_told_before_the_batch_is_sent() {
     rig.engine.restore(rig.conn, before);
     rig.check("EXEC", "(nil array)");
     rig.reads("GET order", "(nil)");
+}
+
+/// A key that was not in memory was overwritten; until that was committed, others were told that
+/// it did not exist.
+#[test]
+fn others_wait_for_a_key_that_is_overwritten_unseen() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.forget();
+    rig.tables.lock().slow = true;
+    let (writer, reader) = (rig.conn, rig.client());
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(writer, words("SET a 2").args(), rig.now, &mut reply);
+    let Ran::Done { barrier: Some(written), .. } = ran else { panic!("{ran:?}") };
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(reader, words("GET a").args(), rig.now, &mut reply);
+    let Ran::Done { barrier: Some(seen), .. } = ran else { panic!("{reply:?} {ran:?}") };
+    assert_eq!((format!("{reply:?}"), seen), ("\"2\"".into(), written));
+}
+
+/// SQL wrote the row after the batch had, and was heard of before the batch was: the copy in memory
+/// counted as clean for ever.
+#[test]
+fn what_sql_has_written_behind_a_batch_is_seen() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.tables.lock().slow = true;
+    let mut reply = Recorded::new(2);
+    rig.engine.run(rig.conn, words("APPEND a 2").args(), rig.now, &mut reply);
+    rig.turn();
+    rig.tables.told(redis::store::Told::Changed { db: 0, key: b"a"[..].into() });
+    rig.turn();
+    rig.tables.commit();
+    {
+        let mut state = rig.tables.lock();
+        let row = state.tables.kv.get_mut(&(0, b"a"[..].into())).unwrap();
+        (row.val, row.version) = (b"of SQL".to_vec(), -7);
+        state.slow = false;
+    }
+    rig.turn();
+    rig.reads("GET a", "\"of SQL\"");
+}
+
+/// COPY was undone by a conflict and ran again after a later DEL of its source, which was in
+/// another shard and had committed; and it copied what SQL had overwritten before.
+#[test]
+fn a_unit_that_writes_relies_on_what_it_has_read() {
+    let mut rig = Rig::new();
+    rig.check("SET source 1", "OK");
+    rig.check("SET target 0", "OK");
+    {
+        let mut state = rig.tables.lock();
+        let row = state.tables.kv.get_mut(&(0, b"source"[..].into())).unwrap();
+        (row.val, row.version) = (b"2".to_vec(), -7);
+    }
+    let mut reply = Recorded::new(2);
+    let words = words("COPY source target REPLACE");
+    let ran = rig.engine.run(rig.conn, words.args(), rig.now, &mut reply);
+    let Ran::Done { barrier: Some(barrier), before: Some(before), .. } = ran else {
+        panic!("{ran:?}")
+    };
+    rig.turn();
+    assert_eq!(rig.engine.fate(barrier), Fate::Undone);
+    rig.engine.restore(rig.conn, before);
+    rig.check("COPY source target REPLACE", "1");
+    rig.reads("GET target", "\"2\"");
+}
+
+/// A key's time was prolonged; when the former time was over and the change not yet committed,
+/// others were told that the key was gone.
+#[test]
+fn a_key_whose_time_is_being_prolonged_does_not_vanish_meanwhile() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1 PX 10", "OK");
+    rig.tables.lock().slow = true;
+    let (writer, reader) = (rig.conn, rig.client());
+    let mut reply = Recorded::new(2);
+    rig.engine.run(writer, words("PEXPIRE a 5000").args(), rig.now, &mut reply);
+    rig.turn();
+    rig.pass(50);
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(reader, words("GET a").args(), rig.now, &mut reply);
+    assert!(matches!(ran, Ran::Done { barrier: Some(_), .. }), "{reply:?} {ran:?}");
+    assert_eq!(format!("{reply:?}"), "\"1\"");
 }

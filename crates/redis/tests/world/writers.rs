@@ -81,6 +81,23 @@ fn watch_trips_on_a_change_that_nobody_has_heard_of() {
     assert_eq!(world.run(conn, "GET order"), "(nil)");
 }
 
+/// The SET in EXEC overwrote the row whatever its version was: what SQL had written since WATCH was
+/// lost.
+#[test]
+fn a_watched_key_is_not_overwritten_unseen() {
+    let database = Database::empty();
+    let mut world = World::new(&database, "one").ready();
+    let (conn, mut sql) = (world.client(), database.sql());
+    assert_eq!(world.run(conn, "SET stock 1"), "OK");
+    assert_eq!(world.run(conn, "WATCH stock"), "OK");
+    assert_eq!(world.run(conn, "GET stock"), "\"1\"");
+    assert_eq!(world.run(conn, "MULTI"), "OK");
+    assert_eq!(world.run(conn, "SET stock 0"), "QUEUED");
+    sql.run("SELECT redis.set('stock', '5')");
+    assert_eq!(world.run(conn, "EXEC"), "(nil array)");
+    assert_eq!(sql.run("SELECT convert_from(val, 'UTF8') FROM redis.kv"), ["5"]);
+}
+
 #[test]
 fn rows_whose_time_is_over_are_swept() {
     let database = Database::empty();
