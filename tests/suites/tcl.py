@@ -34,8 +34,9 @@ UNITS = [
     "unit/geo", "unit/functions", "unit/tracking", "unit/slowlog",
 ]
 
-# A unit without any progress for so long hangs; none takes as long as the second.
-SILENCE_SECONDS = 60
+# A unit without any progress for so long hangs; none takes as long as the second. A test may
+# write fifty thousand times and wait for each commit.
+SILENCE_SECONDS = 300
 UNIT_SECONDS = 900
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

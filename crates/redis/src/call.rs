@@ -1,5 +1,7 @@
 //! One command while it runs.
 
+use std::borrow::Cow;
+
 use crate::args::{Args, Words};
 use crate::command::{self, Command, Flags};
 use crate::failure::{Failure, Outcome};
@@ -180,7 +182,7 @@ pub fn has_arity(arity: i32, args: Args<'_>) -> bool {
     }
 }
 
-/// `server.c`, `commandCheckExistence`.
+/// `server.c`, `commandCheckExistence`: words are shown up to a zero byte.
 pub fn unknown(args: Args<'_>) -> Failure {
     let mut words = String::new();
     for word in args.from(1).iter() {
@@ -188,10 +190,14 @@ pub fn unknown(args: Args<'_>) -> Failure {
             break;
         }
         let room = 128 - words.len();
-        let shown = &word[..word.len().min(room)];
-        words.push_str(&format!("'{}' ", String::from_utf8_lossy(shown)));
+        words.push_str(&format!("'{}' ", printed(word, room)));
     }
-    let name = args.at(0);
-    let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
+    let name = printed(args.at(0), 128);
     Failure::said(format!("ERR unknown command '{name}', with args beginning with: {words}"))
+}
+
+/// A word in an error, as C's `%.*s` prints it.
+pub fn printed(word: &[u8], bytes_max: usize) -> Cow<'_, str> {
+    let end = word.iter().take(bytes_max).position(|byte| *byte == 0);
+    String::from_utf8_lossy(&word[..end.unwrap_or(word.len().min(bytes_max))])
 }

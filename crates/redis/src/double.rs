@@ -164,6 +164,8 @@ fn is_underflow(word: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -219,5 +221,17 @@ mod tests {
         assert_eq!(parse(b""), Some(0.0));
         assert_eq!(parse(b" 7"), Some(7.0));
         assert_eq!(parse(b"1e400"), Some(f64::INFINITY));
+    }
+
+    proptest! {
+        #[test]
+        fn doubles_are_read_back_as_they_were(bits: u64) {
+            let number = f64::from_bits(bits);
+            prop_assume!(number.is_finite());
+            for text in [text(number), precise(number)] {
+                let back = parse(&text).map(f64::to_bits);
+                prop_assert_eq!(back, Some(bits), "{:?}", text);
+            }
+        }
     }
 }

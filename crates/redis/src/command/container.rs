@@ -2,7 +2,7 @@
 
 use super::{Command, Flags};
 use crate::args::Args;
-use crate::call::{has_arity, Call};
+use crate::call::{has_arity, printed, Call};
 use crate::failure::{Failure, Outcome};
 
 /// A command behind a family's name.
@@ -69,7 +69,7 @@ impl Container {
             if word.eq_ignore_ascii_case(b"help") {
                 return self.check_arity(2, "help", args).map(|()| None);
             }
-            let shown = String::from_utf8_lossy(&word[..word.len().min(128)]);
+            let shown = printed(word, 128);
             return Err(Failure::said(format!(
                 "ERR unknown subcommand '{shown}'. Try {} HELP.",
                 self.name.to_ascii_uppercase()
@@ -116,7 +116,7 @@ impl Container {
 /// What Redis says when a subcommand takes fewer words than its table says
 /// (`addReplySubcommandSyntaxError`).
 pub fn unknown_or_arity(container: &Container, args: Args<'_>) -> Failure {
-    let word = String::from_utf8_lossy(args.at(1));
+    let word = printed(args.at(1), 128);
     let family = container.name.to_ascii_uppercase();
     Failure::said(format!(
         "ERR unknown subcommand or wrong number of arguments for '{word}'. Try {family} HELP."

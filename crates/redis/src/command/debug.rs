@@ -1,7 +1,7 @@
 //! DEBUG: what tests of clients and of servers need.
 
 use super::{glob, Command, Flags};
-use crate::call::Call;
+use crate::call::{printed, Call};
 use crate::failure::{Failure, Outcome};
 
 pub const COMMANDS: &[Command] = &[Command::plain(
@@ -42,7 +42,7 @@ fn debug(call: &mut Call<'_>) -> Outcome {
             ))
         }
         _ => {
-            let word = String::from_utf8_lossy(args.at(1));
+            let word = printed(args.at(1), 128);
             return Err(Failure::said(format!(
                 "ERR unknown subcommand or wrong number of arguments for '{word}'. Try DEBUG HELP."
             )));

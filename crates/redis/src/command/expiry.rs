@@ -37,13 +37,14 @@ pub enum Unit {
     Milliseconds,
 }
 
-/// Milliseconds since 1970; none when that can't be told.
+/// Milliseconds since 1970; none when that can't be told. The last of all stands for never: it
+/// counts as the one before.
 pub fn moment(given: i64, unit: Unit, base: i64) -> Option<i64> {
     let given = match unit {
         Unit::Seconds => given.checked_mul(1000)?,
         Unit::Milliseconds => given,
     };
-    given.checked_add(base)
+    given.checked_add(base).map(|at| at.min(NEVER - 1))
 }
 
 pub fn invalid(command: &str) -> Failure {
@@ -96,8 +97,7 @@ fn expire(call: &mut Call<'_>, name: &str, unit: Unit, relative: bool) -> Outcom
     let only = Only::parse(call.args.from(3))?;
     let given = integer(call.args.at(2))?;
     let base = if relative { call.keys.now() } else { 0 };
-    // The last moment stands for never.
-    let at = moment(given, unit, base).filter(|at| *at < NEVER).ok_or_else(|| invalid(name))?;
+    let at = moment(given, unit, base).ok_or_else(|| invalid(name))?;
     let key = call.args.at(1);
     let Some(expires) = call.keys.expires(key)?.filter(|expires| only.allows(*expires, at)) else {
         call.reply.integer(0);

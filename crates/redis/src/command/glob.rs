@@ -2,16 +2,24 @@
 //! them, its oddities included. A star that did not work out is never tried again once a later one
 //! has been reached, so the time is at most the product of both lengths.
 
+/// Stars that a text may be matched against; with more of them nothing matches.
+const STARS_MAX: usize = 1_000;
+
 /// Whether all of `text` matches. `nocase`: in any case, but for what is escaped within brackets.
 pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
     let (mut at, mut from) = (0, 0);
     // Where the last star's rest begins, and where it was last tried.
     let mut star: Option<(usize, usize)> = None;
+    let mut stars = 0;
     while from < text.len() {
         if pattern.get(at) == Some(&b'*') {
             at = skip_stars(pattern, at);
             if at == pattern.len() {
                 return true;
+            }
+            stars += 1;
+            if stars > STARS_MAX {
+                return false;
             }
             star = Some((at, from));
             continue;
@@ -144,6 +152,13 @@ mod tests {
     fn many_stars_take_no_time() {
         let (pattern, text) = ("a*".repeat(200) + "b", "a".repeat(100_000));
         check(&pattern, &text, false);
+    }
+
+    #[test]
+    fn nothing_matches_a_pattern_of_too_many_stars() {
+        let text = "a".repeat(2 * STARS_MAX);
+        check(&("*?".repeat(STARS_MAX) + "*"), &text, true);
+        check(&"*?".repeat(STARS_MAX + 1), &text, false);
     }
 
     #[test]

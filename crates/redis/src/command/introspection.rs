@@ -1,10 +1,12 @@
 //! COMMAND: what commands there are.
 
 use super::docs::{self, Shown};
+use super::keyspecs::{self, Begin, Find, Spec};
 use super::{container, glob, Command, Container, Flags, Keys, Sub};
 use crate::args::Args;
 use crate::call::{has_arity, Call};
 use crate::failure::{Failure, Outcome};
+use crate::reply::Reply;
 
 const ANY_TIME: Flags = Flags::LOADING.and(Flags::STALE);
 
@@ -104,10 +106,9 @@ fn info(call: &mut Call<'_>) -> Outcome {
 /// `server.c`, `addReplyCommandInfo`.
 fn say_info(call: &mut Call<'_>, shown: Shown) {
     let reply = &mut *call.reply;
-    let keys = match shown {
-        Shown::Whole(command) if !command.flags.has(Flags::CONTAINER) => command.keys,
-        _ => Keys::None,
-    };
+    let (Shown::Whole(command) | Shown::Part(command, _)) = shown;
+    let is_family = matches!(shown, Shown::Whole(_)) && command.flags.has(Flags::CONTAINER);
+    let keys = if is_family { Keys::None } else { command.keys };
     let (first, last, step) = match keys {
         Keys::Range(first, last, step) => (first as i64, last as i64, step as i64),
         _ => (0, 0, 0),
@@ -125,7 +126,9 @@ fn say_info(call: &mut Call<'_>, shown: Shown) {
     reply.set(categories.len());
     categories.iter().for_each(|category| reply.simple(&format!("@{category}")));
     reply.array(0);
-    say_keys(call, shown, keys);
+    let specs = keyspecs::specs(shown.name(), keys);
+    call.reply.set(specs.len());
+    specs.iter().for_each(|spec| say_spec(call.reply, spec));
     let Shown::Whole(command) = shown else {
         call.reply.array(0);
         return;
@@ -134,57 +137,54 @@ fn say_info(call: &mut Call<'_>, shown: Shown) {
     subs(command).for_each(|sub| say_info(call, sub));
 }
 
-fn key_flags(shown: Shown) -> &'static [&'static str] {
-    if shown.flags().contains(&"write") {
-        &["RW", "ACCESS", "UPDATE"]
-    } else {
-        &["RO", "ACCESS"]
+fn say_flags(reply: &mut dyn Reply, flags: &str) {
+    reply.set(flags.split(' ').count());
+    flags.split(' ').for_each(|flag| reply.simple(flag));
+}
+
+fn say_fields(reply: &mut dyn Reply, kind: &str, fields: &[(&str, i64)]) {
+    reply.map(2);
+    reply.bulk(b"type");
+    reply.bulk(kind.as_bytes());
+    reply.bulk(b"spec");
+    reply.map(fields.len());
+    for (name, value) in fields {
+        reply.bulk(name.as_bytes());
+        reply.integer(*value);
     }
 }
 
-/// The specification of keys: one range, or one that nobody but the server can find.
-fn say_keys(call: &mut Call<'_>, shown: Shown, keys: Keys) {
-    let reply = &mut *call.reply;
-    if matches!(keys, Keys::None) {
-        reply.set(0);
-        return;
-    }
-    reply.set(1);
+fn say_spec(reply: &mut dyn Reply, spec: &Spec) {
     reply.map(3);
     reply.bulk(b"flags");
-    let flags = key_flags(shown);
-    reply.set(flags.len());
-    flags.iter().for_each(|flag| reply.simple(flag));
-    let kinds = match keys {
-        Keys::Range(..) => ["index", "range"],
-        _ => ["unknown", "unknown"],
-    };
+    say_flags(reply, spec.flags);
     reply.bulk(b"begin_search");
-    reply.map(2);
-    reply.bulk(b"type");
-    reply.bulk(kinds[0].as_bytes());
-    reply.bulk(b"spec");
-    if let Keys::Range(first, ..) = keys {
-        reply.map(1);
-        reply.bulk(b"index");
-        reply.integer(first as i64);
-    } else {
-        reply.map(0);
+    match spec.begin {
+        Begin::Index(at) => say_fields(reply, "index", &[("index", at)]),
+        Begin::Keyword(word, from) => {
+            reply.map(2);
+            reply.bulk(b"type");
+            reply.bulk(b"keyword");
+            reply.bulk(b"spec");
+            reply.map(2);
+            reply.bulk(b"keyword");
+            reply.bulk(word.as_bytes());
+            reply.bulk(b"startfrom");
+            reply.integer(from);
+        }
+        Begin::Unknown => say_fields(reply, "unknown", &[]),
     }
     reply.bulk(b"find_keys");
-    reply.map(2);
-    reply.bulk(b"type");
-    reply.bulk(kinds[1].as_bytes());
-    reply.bulk(b"spec");
-    if let Keys::Range(first, last, step) = keys {
-        let last = if last < 0 { last } else { last - first as isize };
-        reply.map(3);
-        for (name, value) in [("lastkey", last as i64), ("keystep", step as i64), ("limit", 0)] {
-            reply.bulk(name.as_bytes());
-            reply.integer(value);
+    match spec.find {
+        Find::Range(last, step, limit) => {
+            let fields = [("lastkey", last), ("keystep", step), ("limit", limit)];
+            say_fields(reply, "range", &fields);
         }
-    } else {
-        reply.map(0);
+        Find::Counted => {
+            let fields = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
+            say_fields(reply, "keynum", &fields);
+        }
+        Find::Unknown => say_fields(reply, "unknown", &[]),
     }
 }
 
@@ -243,9 +243,7 @@ fn getkeys(call: &mut Call<'_>, with_flags: bool) -> Outcome {
         }
         call.reply.bulk(args.at(place));
         if with_flags {
-            let flags = key_flags(shown);
-            call.reply.set(flags.len());
-            flags.iter().for_each(|flag| call.reply.simple(flag));
+            say_flags(call.reply, keyspecs::flags(shown.name(), command.keys, args, place));
         }
     }
     Ok(())

@@ -5,7 +5,7 @@
 
 use super::number::integer;
 use super::{Command, Flags, Keys};
-use crate::call::Call;
+use crate::call::{printed, Call};
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::Expiry;
 use crate::value::{Kind, Str, Value};
@@ -250,8 +250,7 @@ fn object(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     let known = ["encoding", "freq", "idletime", "refcount", "help"];
     let Some(name) = known.into_iter().find(|name| args.is(1, name)) else {
-        let word = args.at(1);
-        let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
+        let word = printed(args.at(1), 128);
         return Err(Failure::said(format!("ERR unknown subcommand '{word}'. Try OBJECT HELP.")));
     };
     if args.len() != if name == "help" { 2 } else { 3 } {

@@ -32,6 +32,7 @@ mod hyperloglog;
 pub mod info;
 mod introspection;
 mod keys;
+mod keyspecs;
 mod lcs;
 mod lists;
 mod lists_blocking;

@@ -4,7 +4,7 @@
 
 use super::{Command, Flags, Keys};
 use crate::args::Args;
-use crate::call::Call;
+use crate::call::{printed, Call};
 use crate::failure::{Failure, Outcome};
 use crate::reply::Reply;
 use crate::value::stream::{after, before, decode_fields, Id, ID_MAX};
@@ -148,8 +148,7 @@ fn subcommand(
     all: &[(&'static str, i32)],
 ) -> Result<&'static str, Failure> {
     let Some((name, arity)) = all.iter().find(|(name, _)| args.is(1, name)) else {
-        let word = lossy(args.at(1));
-        let shown: String = word.chars().take(128).collect();
+        let shown = printed(args.at(1), 128);
         let upper = family.to_ascii_uppercase();
         return Err(Failure::said(format!("ERR unknown subcommand '{shown}'. Try {upper} HELP.")));
     };
@@ -162,8 +161,7 @@ fn subcommand(
 
 /// What is left to complain about a subcommand.
 fn subcommand_syntax(args: Args<'_>, family: &str) -> Failure {
-    let word = lossy(args.at(1));
-    let shown: String = word.chars().take(128).collect();
+    let shown = printed(args.at(1), 128);
     let upper = family.to_ascii_uppercase();
     Failure::said(format!(
         "ERR unknown subcommand or wrong number of arguments for '{shown}'. Try {upper} HELP."

@@ -122,7 +122,7 @@ fn expires_at(
     let given = integer(word)?;
     let base = if relative { call.keys.now() } else { 0 };
     let at = if given > 0 { moment(given, unit, base) } else { None };
-    at.filter(|at| *at > 0 && *at < NEVER).ok_or_else(|| super::expiry::invalid(command))
+    at.filter(|at| *at > 0).ok_or_else(|| super::expiry::invalid(command))
 }
 
 fn set(call: &mut Call<'_>) -> Outcome {

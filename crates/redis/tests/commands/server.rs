@@ -75,7 +75,17 @@ fn commands_about_the_server_reply_as_in_redis() {
         ("COMMAND GETKEYS foo k", "!ERR Invalid command specified"),
         ("COMMAND GETKEYS ping", "!ERR The command has no key arguments"),
         ("COMMAND GETKEYS get", "!ERR Invalid number of arguments specified for command"),
-        ("COMMAND GETKEYSANDFLAGS get k", r#"[["k" ~[RO ACCESS]]]"#),
+        ("COMMAND GETKEYSANDFLAGS get k", r#"[["k" ~[RO access]]]"#),
+        ("COMMAND GETKEYSANDFLAGS set k v", r#"[["k" ~[OW update]]]"#),
+        ("COMMAND GETKEYSANDFLAGS set k v get", r#"[["k" ~[RW access update]]]"#),
+        ("COMMAND GETKEYSANDFLAGS bitfield k get u8 0", r#"[["k" ~[RO access]]]"#),
+        ("COMMAND GETKEYSANDFLAGS bitfield k set u8 0 1", r#"[["k" ~[RW access update]]]"#),
+        ("COMMAND GETKEYSANDFLAGS mset a 1 b 2", r#"[["a" ~[OW update]] ["b" ~[OW update]]]"#),
+        (
+            "COMMAND GETKEYSANDFLAGS zunionstore d 2 a b",
+            r#"[["d" ~[OW update]] ["a" ~[RO access]] ["b" ~[RO access]]]"#,
+        ),
+        ("COMMAND GETKEYSANDFLAGS sort a store b", r#"[["a" ~[RO access]] ["b" ~[OW update]]]"#),
         ("COMMAND INFO foo", "[(nil)]"),
         ("COMMAND LIST FILTERBY PATTERN subsc*", r#"["subscribe"]"#),
         ("COMMAND LIST FILTERBY MODULE x", "[]"),
@@ -98,7 +108,7 @@ fn command_info_is_made_from_the_table() {
     let mut rig = Rig::new();
     rig.check(
         "COMMAND INFO get",
-        r#"[["get" 2 ~[readonly fast] 1 1 1 ~[@read @string @fast] [] ~[{"flags" ~[RO ACCESS] "begin_search" {"type" "index" "spec" {"index" 1}} "find_keys" {"type" "range" "spec" {"lastkey" 0 "keystep" 1 "limit" 0}}}] []]]"#,
+        r#"[["get" 2 ~[readonly fast] 1 1 1 ~[@read @string @fast] [] ~[{"flags" ~[RO access] "begin_search" {"type" "index" "spec" {"index" 1}} "find_keys" {"type" "range" "spec" {"lastkey" 0 "keystep" 1 "limit" 0}}}] []]]"#,
     );
     rig.check(
         "COMMAND INFO client|id",

@@ -1,8 +1,6 @@
 //! What a server says. Functions that take a [`Protocol`] say the same thing in both versions as
 //! Redis does: what RESP2 has no type for becomes an array, a bulk or an integer.
 
-use std::fmt::Write;
-
 use super::Protocol;
 
 /// `+OK`. The text has no line ends.
@@ -90,22 +88,11 @@ pub fn put_push(out: &mut Vec<u8>, count: usize, protocol: Protocol) {
     }
 }
 
-pub fn put_double(out: &mut Vec<u8>, number: f64, protocol: Protocol) {
-    let mut text = Text::default();
-    text.double(number);
+pub fn put_double(out: &mut Vec<u8>, text: &[u8], protocol: Protocol) {
     match protocol {
-        Protocol::Resp2 => put_bulk(out, text.bytes()),
-        Protocol::Resp3 => put_line(out, b',', text.bytes()),
+        Protocol::Resp2 => put_bulk(out, text),
+        Protocol::Resp3 => put_line(out, b',', text),
     }
-}
-
-/// The text of a double: 17 digits, as C's `%.17g`; `inf`, `-inf`, `nan`.
-///
-/// Source: `addReplyDouble` in `src/networking.c` of Redis 7.0.
-pub fn put_double_text(out: &mut Vec<u8>, number: f64) {
-    let mut text = Text::default();
-    text.double(number);
-    out.extend_from_slice(text.bytes());
 }
 
 pub fn put_boolean(out: &mut Vec<u8>, is: bool, protocol: Protocol) {
@@ -161,15 +148,15 @@ fn put_digits(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(text.bytes());
 }
 
-/// A number as text, on the stack. The longest is `-1.7976931348623157e+308`, of 24 bytes.
+/// An integer as text, on the stack.
 struct Text {
-    bytes: [u8; 40],
+    bytes: [u8; 20],
     len: usize,
 }
 
 impl Default for Text {
     fn default() -> Self {
-        Text { bytes: [0; 40], len: 0 }
+        Text { bytes: [0; 20], len: 0 }
     }
 }
 
@@ -201,78 +188,5 @@ impl Text {
             self.push(b"-");
         }
         self.push(&backwards[at..]);
-    }
-
-    fn double(&mut self, number: f64) {
-        /// Below this a whole number is written with all its digits.
-        const WHOLE: f64 = 1e17;
-        if number.is_nan() {
-            return self.push(b"nan");
-        }
-        if number.is_infinite() {
-            return self.push(if number > 0.0 { b"inf" } else { b"-inf" });
-        }
-        let is_minus_zero = number == 0.0 && number.is_sign_negative();
-        if number.trunc() == number && number.abs() < WHOLE && !is_minus_zero {
-            return self.digits(number as i64);
-        }
-        // Rust writes the exact digits, but no more than are asked for: d.ddddddddddddddddeN.
-        let mut exact = Text::default();
-        let _ = write!(exact, "{number:.16e}");
-        let Some(mark) = memchr::memchr(b'e', exact.bytes()) else { return };
-        let (mantissa, exponent) = (&exact.bytes()[..mark], &exact.bytes()[mark + 1..]);
-        let exponent = std::str::from_utf8(exponent).ok().and_then(|text| text.parse().ok());
-        let exponent: i32 = exponent.unwrap_or(0);
-        let (sign, mantissa) = match mantissa {
-            [b'-', rest @ ..] => (&b"-"[..], rest),
-            rest => (&b""[..], rest),
-        };
-        let mut digits = [b'0'; 17];
-        let found = mantissa.iter().filter(|byte| byte.is_ascii_digit());
-        for (digit, found) in digits.iter_mut().zip(found) {
-            *digit = *found;
-        }
-        let kept = digits.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1);
-        self.push(sign);
-        self.general(&digits[..kept], exponent);
-    }
-
-    /// `%g`: with an exponent where that is far from zero, without trailing zeros anyway.
-    fn general(&mut self, digits: &[u8], exponent: i32) {
-        const ZEROS: &[u8; 17] = b"00000000000000000";
-        let (first, rest) = digits.split_at(1);
-        match exponent {
-            -4..=-1 => {
-                self.push(b"0.");
-                self.push(&ZEROS[..(-exponent - 1) as usize]);
-                self.push(digits);
-            }
-            0..=16 => {
-                let whole = exponent as usize + 1;
-                let (before, after) = digits.split_at(whole.min(digits.len()));
-                self.push(before);
-                self.push(&ZEROS[..whole - before.len()]);
-                if !after.is_empty() {
-                    self.push(b".");
-                    self.push(after);
-                }
-            }
-            _ => {
-                self.push(first);
-                if !rest.is_empty() {
-                    self.push(b".");
-                    self.push(rest);
-                }
-                let _ =
-                    write!(self, "e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs());
-            }
-        }
-    }
-}
-
-impl Write for Text {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        self.push(text.as_bytes());
-        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Replies of the engine as RESP.
 
+use ::redis::double;
 use ::redis::reply::Reply;
 use wire::resp::reply;
 use wire::resp::Protocol;
@@ -59,7 +60,7 @@ impl Reply for Writer<'_> {
     }
 
     fn double(&mut self, value: f64) {
-        reply::put_double(self.out, value, self.protocol);
+        reply::put_double(self.out, &double::text(value), self.protocol);
     }
 
     fn boolean(&mut self, value: bool) {
