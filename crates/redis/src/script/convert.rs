@@ -209,9 +209,7 @@ impl Reply for Builder<'_> {
 
     fn double(&mut self, value: f64) {
         let value = if self.protocol == 2 {
-            let mut text = Vec::new();
-            wire::resp::reply::put_double_text(&mut text, value);
-            self.text(&text)
+            self.text(&crate::double::text(value))
         } else {
             self.held("double", value).map(Value::Table)
         };
