@@ -195,8 +195,3 @@ pub fn unknown(args: Args<'_>) -> Failure {
     let name = String::from_utf8_lossy(&name[..name.len().min(128)]);
     Failure::said(format!("ERR unknown command '{name}', with args beginning with: {words}"))
 }
-
-/// Whether a command may run inside of a script.
-pub fn is_for_scripts(command: &Command) -> bool {
-    !command.flags.has(Flags::NO_SCRIPT)
-}

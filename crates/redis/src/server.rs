@@ -135,6 +135,8 @@ pub struct Server {
     pub away: Option<(String, i64)>,
     /// Of SCAN.
     pub cursors: crate::cursors::Cursors,
+    /// Made when the first script comes; away while one runs.
+    pub scripts: Option<Box<crate::script::Scripts>>,
     /// Milliseconds since 1970.
     pub started: i64,
     /// The time as far as it is known, for what happens between commands.

@@ -230,11 +230,11 @@ impl Engine {
             return self.refuse(session, Failure::said(format!("ERR {why}")), reply, mark);
         }
         if let Some(why) = self.hopeless() {
-            if command.flags.has(Flags::WRITE) && !command.flags.has(Flags::NO_MULTI) {
+            if command.flags.may_write() && !command.flags.has(Flags::NO_MULTI) {
                 return self.refuse(session, Failure::said(format!("ERR {why}")), reply, mark);
             }
         }
-        if command.flags.has(Flags::WRITE) && self.is_full() {
+        if command.flags.may_write() && self.is_full() {
             self.throttled.push(session.conn);
             return Ran::Parked;
         }
@@ -313,7 +313,7 @@ impl Engine {
             watching: session.watching.clone(),
         };
         session.barriers.retain(|barrier| self.keys.flow.fate(*barrier) == Fate::Pending);
-        let mut latest = command.flags.has(Flags::WRITE)
+        let mut latest = command.flags.may_write()
             || !session.barriers.is_empty()
             || !session.watching.is_empty()
             || command.name == "watch";
@@ -341,6 +341,11 @@ impl Engine {
                 Err(Failure::Said(text)) => {
                     reply.rewind(mark);
                     self.server.stats.failed(number, &text);
+                    reply.error(&text);
+                }
+                Err(Failure::Undone(text)) => {
+                    reply.rewind(mark);
+                    self.keys.undo();
                     reply.error(&text);
                 }
                 Err(Failure::Uncommitted) => {
