@@ -53,9 +53,6 @@ const DEPTH: usize = 2;
 /// Commands and bytes that MULTI may queue for one connection.
 const QUEUED_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes of values that may wait in open batches; beyond it writers are parked.
-const OPEN_BYTES_MAX: usize = 64 << 20;
-
 #[derive(Debug)]
 pub enum Ran {
     Done {
@@ -488,7 +485,7 @@ impl Engine {
 
     /// Too much waits for PostgreSQL: writers wait, too.
     fn is_full(&self) -> bool {
-        self.keys.flow.open_bytes() > OPEN_BYTES_MAX
+        self.keys.flow.open_bytes() > self.server.settings.queue_limit
     }
 
     fn set_time(&mut self, now: i64) {
