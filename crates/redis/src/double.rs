@@ -156,6 +156,17 @@ pub fn argument(word: &[u8]) -> Option<f64> {
     (!blank && !value.is_nan() && !range).then_some(value)
 }
 
+/// Infinity for a number that a double cannot hold and x86's `long double`, by which Redis reads
+/// timeouts, can.
+pub fn beyond(word: &[u8]) -> Option<f64> {
+    const LONG_DIGITS_MAX: usize = 4932;
+    let value = parse(word).filter(|value| value.is_infinite())?;
+    let text = std::str::from_utf8(word).ok()?;
+    let (digits, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let exponent: usize = exponent.parse().ok()?;
+    (exponent.saturating_add(digits.len()) <= LONG_DIGITS_MAX).then_some(value)
+}
+
 /// A zero whose digits are not all zero.
 fn is_underflow(word: &[u8]) -> bool {
     let end = word.iter().position(|byte| matches!(byte, b'e' | b'E')).unwrap_or(word.len());

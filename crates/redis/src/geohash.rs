@@ -82,11 +82,21 @@ pub fn score(point: Point) -> f64 {
 
 /// The middle of a score's square.
 pub fn point(score: f64) -> Point {
-    let Area { least, most } = Square { bits: score as u64, step: STEP_MAX }.area();
+    let Area { least, most } = Square { bits: bits(score), step: STEP_MAX }.area();
     let middle = |a: f64, b: f64, max: f64| ((a + b) / 2.0).clamp(-max, max);
     Point {
         longitude: middle(least.longitude, most.longitude, LONGITUDE_MAX),
         latitude: middle(least.latitude, most.latitude, LATITUDE_MAX),
+    }
+}
+
+/// A score that no point has is converted as x86 does it: negative ones wrap around.
+fn bits(score: f64) -> u64 {
+    const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+    match score {
+        ..0.0 => score as i64 as u64,
+        TWO_TO_64.. => 0,
+        _ => score as u64,
     }
 }
 

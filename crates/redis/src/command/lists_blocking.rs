@@ -37,7 +37,7 @@ const fn of(
 /// milliseconds since 1970.
 pub fn timeout(word: &[u8], now: i64) -> Result<i64, Failure> {
     const OUT_OF_RANGE: Failure = Failure::text("ERR timeout is out of range");
-    let seconds = double::argument(word);
+    let seconds = double::argument(word).or_else(|| double::beyond(word));
     let seconds = seconds.ok_or(Failure::text("ERR timeout is not a float or out of range"))?;
     let ms = (seconds * 1000.0).ceil();
     if ms >= i64::MAX as f64 {

@@ -5,6 +5,7 @@
 use super::{Command, Flags, Keys};
 use crate::call::{self, Call};
 use crate::failure::{Failure, Outcome};
+use crate::keyspace::Keyspace;
 use crate::session::{Multi, Session};
 
 const CONTROL: Flags =
@@ -173,8 +174,21 @@ fn forget(call: &mut Call<'_>) {
     unwatch_all(call.keys, call.session);
 }
 
+/// An EXEC that is refused before it runs discards the transaction (`execCommandAbort`).
+pub fn refused(keys: &mut Keyspace, session: &mut Session, failure: Failure) -> Failure {
+    session.multi = None;
+    unwatch_all(keys, session);
+    match failure {
+        Failure::Said(text) => Failure::said(format!(
+            "EXECABORT Transaction discarded because of: {}",
+            text.strip_prefix("ERR ").unwrap_or(&text)
+        )),
+        other => other,
+    }
+}
+
 /// Ends what WATCH began.
-pub fn unwatch_all(keys: &mut crate::keyspace::Keyspace, session: &mut Session) {
+pub fn unwatch_all(keys: &mut Keyspace, session: &mut Session) {
     for (db, key) in std::mem::take(&mut session.watching) {
         keys.watched.remove(db, &key, session.conn);
     }

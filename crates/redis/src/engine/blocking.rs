@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 
 use super::Engine;
 use crate::call::{self, Call};
+use crate::command;
 use crate::failure::Failure;
 use crate::reply::{Recorded, Reply};
 use crate::session::{Blocked, ConnId, Otherwise};
@@ -176,9 +177,11 @@ impl Engine {
                 nested: false,
             });
         }
-        if let Err(Failure::Said(text)) = &outcome {
+        let mut error = None;
+        if let Err(Failure::Said(text)) = outcome {
             reply.rewind(0);
-            reply.error(text);
+            reply.error(&text);
+            error = Some(text);
             outcome = Ok(());
         }
         let tried = match outcome {
@@ -186,7 +189,9 @@ impl Engine {
                 let barrier = self.end_unit(&mut session).barrier;
                 self.finish_reply(&mut session, &mut reply, 0);
                 self.server.sessions.put_back(session);
-                self.leave_queues(conn);
+                if let Some(blocked) = self.leave_queues(conn) {
+                    self.count(&blocked, error.as_deref());
+                }
                 self.answer(conn, reply, barrier);
                 return Tried::Served;
             }
@@ -220,14 +225,27 @@ impl Engine {
         let Some(blocked) = self.leave_queues(conn) else { return };
         let Some(mut session) = self.server.sessions.take(conn) else { return };
         let mut reply = Recorded::new(session.protocol);
-        match blocked.otherwise {
-            _ if with_error => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
-            Otherwise::Null => reply.null(),
-            Otherwise::NullArray => reply.null_array(),
+        let error = with_error.then_some("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+        match (error, blocked.otherwise) {
+            (Some(text), _) => reply.error(text),
+            (None, Otherwise::Null) => reply.null(),
+            (None, Otherwise::NullArray) => reply.null_array(),
         }
+        self.count(&blocked, error);
         self.finish_reply(&mut session, &mut reply, 0);
         self.server.sessions.put_back(session);
         self.answer(conn, reply, None);
+    }
+
+    /// A command that has blocked is counted once, at its end.
+    fn count(&mut self, blocked: &Blocked, error: Option<&str>) {
+        let stats = &mut self.server.stats;
+        let Some((_, number)) = command::find_numbered(blocked.words.args().at(0)) else { return };
+        match error {
+            Some(text) => stats.failed(number, text),
+            None => stats.of(number).calls += 1,
+        }
+        stats.processed += 1;
     }
 
     /// When the first of them has waited for long enough: milliseconds since 1970.

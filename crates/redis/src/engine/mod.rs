@@ -191,6 +191,10 @@ impl Engine {
             if let Some(multi) = &mut session.multi {
                 multi.failed = true;
             }
+            let failure = match command.name {
+                "exec" => command::transactions::refused(&mut self.keys, session, failure),
+                _ => failure,
+            };
             return self.refuse(session, failure, reply, mark);
         }
         session.last_command = command.name;

@@ -41,7 +41,10 @@ fn timeouts_are_checked_as_redis_does() {
         rig.check(&format!("{command} -0.001"), "!ERR timeout is negative");
         rig.check(&format!("{command} x"), "!ERR timeout is not a float or out of range");
         rig.check(&format!("{command} \" 1\""), "!ERR timeout is not a float or out of range");
-        rig.check(&format!("{command} 1e400"), "!ERR timeout is not a float or out of range");
+        rig.check(&format!("{command} 1e400"), "!ERR timeout is out of range");
+        rig.check(&format!("{command} 1e5000"), "!ERR timeout is not a float or out of range");
+        rig.check(&format!("{command} inf"), "!ERR timeout is out of range");
+        rig.check(&format!("{command} -inf"), "!ERR timeout is negative");
         rig.check(&format!("{command} 1e300"), "!ERR timeout is out of range");
         rig.check(&format!("{command} 9223372036854775"), "!ERR timeout is out of range");
     }
@@ -352,4 +355,28 @@ fn many_clients_wait_and_all_are_served_in_order() {
     }
     rig.check("LLEN q", "0");
     assert_eq!(rig.engine.next_due(), None);
+}
+
+#[test]
+fn a_command_that_blocked_is_counted_once() {
+    let mut rig = Rig::new();
+    let served = blocked(&mut rig, "BLPOP k 0");
+    let late = blocked(&mut rig, "BLPOP j 0.1");
+    let wrong = blocked(&mut rig, "BLMOVE l s LEFT LEFT 0");
+    assert!(!rig.run("INFO commandstats").contains("blpop"), "they have not ended");
+    rig.check("RPUSH k v", "1");
+    told(&mut rig, served, &["[\"k\" \"v\"]"]);
+    rig.pass(100);
+    told(&mut rig, late, &["(nil array)"]);
+    rig.check("SET s string", "OK");
+    rig.check("RPUSH l v", "1");
+    let error = "!WRONGTYPE Operation against a key holding the wrong kind of value";
+    told(&mut rig, wrong, &[error]);
+    let info = rig.run("INFO commandstats");
+    for field in [
+        "cmdstat_blpop:calls=2,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=0",
+        "cmdstat_blmove:calls=1,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=1",
+    ] {
+        assert!(info.contains(field), "{field} in {info}");
+    }
 }

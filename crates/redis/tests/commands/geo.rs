@@ -1,6 +1,7 @@
 //! Positions: what Redis replies.
 
 use crate::check;
+use crate::rig::Rig;
 
 #[test]
 fn positions_are_kept_and_told() {
@@ -102,4 +103,13 @@ fn the_old_searches() {
         ("GEODIST s a b", "!WRONGTYPE Operation against a key holding the wrong kind of value"),
     ];
     check(2, &table);
+}
+
+#[test]
+fn scores_that_no_point_has_wrap_around() {
+    let mut rig = Rig::new();
+    rig.check("ZADD z -1 far 100 near 1e30 beyond", "3");
+    rig.check("GEOSEARCH z FROMMEMBER far BYBOX 400 400 km ASC", "[]");
+    rig.check("GEODIST z far near", "\"18919841.7698\"");
+    rig.check("GEOHASH z far", "[\"bp05b5048p0\"]");
 }

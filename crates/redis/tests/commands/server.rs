@@ -273,3 +273,17 @@ fn debug_reload_reads_everything_again() {
     rig.check("SAVE", "!ERR Command not allowed inside a transaction");
     rig.check("EXEC", "!EXECABORT Transaction discarded because of previous errors.");
 }
+
+#[test]
+fn an_exec_that_is_refused_discards() {
+    let mut rig = Rig::new();
+    let aborted = "!EXECABORT Transaction discarded because of: wrong number of arguments for \
+                   'exec' command";
+    rig.check("MULTI", "OK");
+    rig.check("EXEC x", aborted);
+    rig.check("EXEC", "!ERR EXEC without MULTI");
+    rig.check("EXEC x", aborted);
+    rig.check("MULTI", "OK");
+    rig.check("DISCARD x", "!ERR wrong number of arguments for 'discard' command");
+    rig.check("EXEC", "!EXECABORT Transaction discarded because of previous errors.");
+}
