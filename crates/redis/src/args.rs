@@ -73,6 +73,11 @@ impl Words {
         self.spans.push(start..self.bytes.len() as u32);
     }
 
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.spans.clear();
+    }
+
     pub fn args(&self) -> Args<'_> {
         Args::new(&self.bytes, &self.spans)
     }

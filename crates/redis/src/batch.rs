@@ -160,6 +160,11 @@ impl Batch {
             && self.elements.iter().all(Elements::is_empty)
     }
 
+    /// The database of each key that it writes.
+    pub fn databases(&self) -> impl Iterator<Item = u16> + '_ {
+        self.keys.iter().map(|key| key.db)
+    }
+
     /// How many keys it writes.
     pub fn len(&self) -> usize {
         self.keys.len()

@@ -201,8 +201,3 @@ pub fn printed(word: &[u8], bytes_max: usize) -> Cow<'_, str> {
     let end = word.iter().take(bytes_max).position(|byte| *byte == 0);
     String::from_utf8_lossy(&word[..end.unwrap_or(word.len().min(bytes_max))])
 }
-
-/// Whether a command may run inside of a script.
-pub fn is_for_scripts(command: &Command) -> bool {
-    !command.flags.has(Flags::NO_SCRIPT)
-}

@@ -16,6 +16,8 @@ pub enum Failure {
     /// There is nothing yet; the command runs again when one of its keys has something
     /// ([`crate::call::Call::block`]).
     Blocked,
+    /// As said, and what the whole unit has changed is undone: a script that was ended.
+    Undone(Cow<'static, str>),
     /// Something was asked of PostgreSQL; the command runs again when the answer is there.
     Wait,
 }
@@ -35,6 +37,10 @@ impl Failure {
 
     pub const fn text(text: &'static str) -> Failure {
         Failure::Said(Cow::Borrowed(text))
+    }
+
+    pub fn undone(text: impl Into<String>) -> Failure {
+        Failure::Undone(Cow::Owned(text.into()))
     }
 
     pub fn said(text: impl Into<String>) -> Failure {

@@ -27,6 +27,7 @@ pub mod rdb;
 pub mod reply;
 pub mod rows;
 pub mod schema;
+pub mod script;
 pub mod server;
 pub mod session;
 pub mod statements;

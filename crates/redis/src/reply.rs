@@ -89,6 +89,24 @@ impl Recorded {
         self.steps.extend_from_slice(bytes);
     }
 
+    /// Empties it for another reply.
+    pub fn reuse(&mut self, protocol: u8) {
+        self.steps.clear();
+        self.protocol = protocol;
+    }
+
+    /// Says afterwards how many elements the aggregate has that was begun at this mark.
+    pub fn patch(&mut self, mark: usize, len: usize) {
+        if let Some(number) = self.steps.get_mut(mark + 1..mark + 9) {
+            number.copy_from_slice(&(len as u64).to_le_bytes());
+        }
+    }
+
+    /// Whether it begins with an error.
+    pub fn is_error(&self) -> bool {
+        self.steps.first() == Some(&ERROR)
+    }
+
     /// Writes it all to `reply`.
     pub fn tell(&self, reply: &mut dyn Reply) {
         let mut rest = &self.steps[..];

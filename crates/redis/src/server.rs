@@ -60,6 +60,8 @@ pub struct Settings {
     pub patience_ms: i64,
     /// Bytes of clean copies in memory.
     pub memory: usize,
+    /// Bytes of values that may wait in open batches; beyond it writers are parked.
+    pub queue_limit: usize,
     pub max_clients: usize,
     pub proto_max_bulk_len: usize,
     pub hash_max_listpack_entries: usize,
@@ -82,6 +84,7 @@ impl Default for Settings {
             databases: 16,
             patience_ms: 5_000,
             memory: 256 << 20,
+            queue_limit: 64 << 20,
             max_clients: 10_000,
             proto_max_bulk_len: 512 << 20,
             hash_max_listpack_entries: 128,
@@ -135,6 +138,8 @@ pub struct Server {
     pub away: Option<(String, i64)>,
     /// Of SCAN.
     pub cursors: crate::cursors::Cursors,
+    /// Made when the first script comes; away while one runs.
+    pub scripts: Option<Box<crate::script::Scripts>>,
     /// Milliseconds since 1970.
     pub started: i64,
     /// The time as far as it is known, for what happens between commands.

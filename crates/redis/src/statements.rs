@@ -57,6 +57,13 @@ pub const APPLY: Statement = Statement {
     ],
 };
 
+/// Before a batch: its commit does not wait for the flush.
+pub const HURRY: Statement = Statement {
+    name: "hurry",
+    sql: "SELECT set_config('synchronous_commit', 'off', true)",
+    types: &[],
+};
+
 /// The common batch; see [`crate::batch::Batch::call`].
 pub const PUT_STRINGS: Statement = Statement {
     name: "put_strings",
@@ -177,6 +184,7 @@ pub const SWEEP: Statement =
 pub const ALL: &[Statement] = &[
     APPLY,
     PUT_STRINGS,
+    HURRY,
     APPEND,
     JOURNAL,
     TAKE,

@@ -24,6 +24,7 @@ mod debug;
 mod docs;
 mod dump;
 mod expiry;
+mod functions;
 mod geo;
 pub mod glob;
 mod hashes;
@@ -99,6 +100,11 @@ impl Flags {
 
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// It writes, or is a script that might.
+    pub const fn may_write(self) -> bool {
+        self.has(Flags::WRITE) || (self.has(Flags::UNDOABLE) && !self.has(Flags::READONLY))
     }
 }
 
@@ -202,6 +208,7 @@ const GROUPS: &[&[Command]] = &[
     transactions::COMMANDS,
     pubsub::COMMANDS,
     scripts::COMMANDS,
+    functions::COMMANDS,
     streams::COMMANDS,
 ];
 

@@ -82,7 +82,8 @@ fn exec(call: &mut Call<'_>) -> Outcome {
     let commands = call.session.multi.as_mut().map(|multi| std::mem::take(&mut multi.commands));
     let commands = commands.unwrap_or_default();
     let result = run_all(call, &commands);
-    if let (Err(_), Some(multi)) = (&result, &mut call.session.multi) {
+    let over = matches!(result, Err(Failure::Undone(_)));
+    if let (Err(_), false, Some(multi)) = (&result, over, &mut call.session.multi) {
         multi.commands = commands;
         return result;
     }

@@ -66,12 +66,7 @@ impl Engine {
         }
     }
 
-    /// The connection runs its blocked command again by itself, or has gone.
-    pub fn unblock(&mut self, conn: ConnId) {
-        self.leave_queues(conn);
-    }
-
-    /// It waits no more.
+    /// It waits no more: it has gone, or runs its command again by itself.
     pub fn leave_queues(&mut self, conn: ConnId) -> Option<Blocked> {
         let blocked = self.server.sessions.get_mut(conn)?.blocked.take()?;
         if let Some(until) = blocked.until {

@@ -53,9 +53,6 @@ const DEPTH: usize = 2;
 /// Commands and bytes that MULTI may queue for one connection.
 const QUEUED_BYTES_MAX: usize = 64 << 20;
 
-/// Bytes of values that may wait in open batches; beyond it writers are parked.
-const OPEN_BYTES_MAX: usize = 64 << 20;
-
 #[derive(Debug)]
 pub enum Ran {
     Done {
@@ -230,11 +227,11 @@ impl Engine {
             return self.refuse(session, Failure::said(format!("ERR {why}")), reply, mark);
         }
         if let Some(why) = self.hopeless() {
-            if command.flags.has(Flags::WRITE) && !command.flags.has(Flags::NO_MULTI) {
+            if command.flags.may_write() && !command.flags.has(Flags::NO_MULTI) {
                 return self.refuse(session, Failure::said(format!("ERR {why}")), reply, mark);
             }
         }
-        if command.flags.has(Flags::WRITE) && self.is_full() {
+        if command.flags.may_write() && self.is_full() {
             self.throttled.push(session.conn);
             return Ran::Parked;
         }
@@ -313,7 +310,7 @@ impl Engine {
             watching: session.watching.clone(),
         };
         session.barriers.retain(|barrier| self.keys.flow.fate(*barrier) == Fate::Pending);
-        let mut latest = command.flags.has(Flags::WRITE)
+        let mut latest = command.flags.may_write()
             || !session.barriers.is_empty()
             || !session.watching.is_empty()
             || command.name == "watch";
@@ -341,6 +338,11 @@ impl Engine {
                 Err(Failure::Said(text)) => {
                     reply.rewind(mark);
                     self.server.stats.failed(number, &text);
+                    reply.error(&text);
+                }
+                Err(Failure::Undone(text)) => {
+                    reply.rewind(mark);
+                    self.keys.undo();
                     reply.error(&text);
                 }
                 Err(Failure::Uncommitted) => {
@@ -483,7 +485,7 @@ impl Engine {
 
     /// Too much waits for PostgreSQL: writers wait, too.
     fn is_full(&self) -> bool {
-        self.keys.flow.open_bytes() > OPEN_BYTES_MAX
+        self.keys.flow.open_bytes() > self.server.settings.queue_limit
     }
 
     fn set_time(&mut self, now: i64) {

@@ -22,6 +22,9 @@ use crate::value::{parse_integer, Kind, Str, Value};
 /// The version written: every Redis 7 reads it.
 const VERSION: u16 = 10;
 
+/// `RDB_OPCODE_FUNCTION2`.
+const LIBRARY: u8 = 245;
+
 /// The latest version read.
 const VERSION_MAX: u16 = 12;
 
@@ -93,10 +96,31 @@ pub fn dump(value: &Value) -> Option<Vec<u8>> {
         }),
         Value::Stream(_) => return None,
     }
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    let sum = crc64(&out);
-    out.extend_from_slice(&sum.to_le_bytes());
+    seal(&mut out);
     Some(out)
+}
+
+/// What FUNCTION DUMP gives: the code of each library.
+pub fn dump_libraries<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for code in codes {
+        out.push(LIBRARY);
+        put_string(&mut out, code);
+    }
+    seal(&mut out);
+    out
+}
+
+/// The libraries of such a payload; none for one that has something else in it.
+pub fn libraries(payload: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Refused> {
+    check(payload)?;
+    Ok(read::libraries(&payload[..payload.len() - FOOTER]))
+}
+
+fn seal(out: &mut Vec<u8>) {
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    let sum = crc64(out);
+    out.extend_from_slice(&sum.to_le_bytes());
 }
 
 /// The value of a payload.

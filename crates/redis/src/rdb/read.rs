@@ -30,6 +30,19 @@ pub fn value(payload: &[u8]) -> Result<Value, Refused> {
     Ok(value)
 }
 
+/// The code of each library.
+pub fn libraries(payload: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut reader = Reader { rest: payload, unfolded: 0 };
+    let mut codes = Vec::new();
+    while !reader.rest.is_empty() {
+        if reader.byte()? != super::LIBRARY {
+            return None;
+        }
+        codes.push(reader.string()?.into_owned());
+    }
+    Some(codes)
+}
+
 impl<'a> Reader<'a> {
     fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;

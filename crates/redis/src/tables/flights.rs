@@ -8,6 +8,7 @@ use crate::batch::{Batch, Expect, Fence};
 use crate::changes::{CONFLICT, STALE, WATCHED};
 use crate::flow::Sealed;
 use crate::keyspace::Keyspace;
+use crate::statements;
 use crate::store::Told;
 use crate::value::Kind;
 
@@ -34,6 +35,8 @@ pub struct Flight {
     seqs: Vec<(u8, u64)>,
     shards: u32,
     batch: Batch,
+    /// Its commit does not wait for the flush.
+    hurried: bool,
     stage: Stage,
     since: Moment,
 }
@@ -62,11 +65,16 @@ impl Tables {
             }
         }
         let shards = sealed.seqs.iter().fold(0, |mask, (shard, _)| mask | 1 << shard);
+        let hurried = |db: &u16| self.identity.hurried.contains(db);
+        let hurried = !self.identity.hurried.is_empty()
+            && sealed.open.flushes.iter().all(hurried)
+            && batch.databases().all(|db| hurried(&db));
         Flight {
             number: sealed.number,
             seqs: sealed.seqs.clone(),
             shards,
             batch,
+            hurried,
             stage: Stage::Waiting { from: Moment(0) },
             since: self.now,
         }
@@ -109,7 +117,13 @@ impl Tables {
         });
         let fences: Vec<_> = fences.collect();
         let calls = &mut self.links[link].calls;
-        let written = flight.batch.call(calls, flight.number, &fences).and_then(|()| calls.sync());
+        let mut written = Ok(());
+        if flight.hurried {
+            written = calls.call(flight.number, statements::HURRY.name, |_| {});
+        }
+        let written = written
+            .and_then(|()| flight.batch.call(calls, flight.number, &fences))
+            .and_then(|()| calls.sync());
         match written {
             Ok(()) => {
                 flight.stage = Stage::Sent;

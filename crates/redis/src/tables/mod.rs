@@ -36,6 +36,8 @@ pub struct Identity {
     pub owner: String,
     /// Writers, and so shards.
     pub shards: usize,
+    /// Logical databases whose commits don't wait for the flush.
+    pub hurried: Vec<u16>,
     /// How long a batch that can't be applied for a reason that may pass is tried again.
     pub patience: std::time::Duration,
 }

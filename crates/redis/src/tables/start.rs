@@ -18,6 +18,10 @@ const OWNERS: u64 = 5;
 const TAKE: u64 = 6;
 pub const TAGS: u64 = 100;
 
+/// A writer waits no longer than this for a row that an SQL transaction has locked; then its batch
+/// is tried again, so that the shard is not lost to whoever leaves a transaction open.
+const WRITER: &str = "SET lock_timeout = '1s'";
+
 /// Collections' numbers of an owner: so many for each epoch.
 const KIDS_BITS: u32 = 36;
 
@@ -47,7 +51,8 @@ impl Tables {
     pub(super) fn prepare_writer(&mut self, link: usize) {
         let calls = self.calls(link);
         let asked = calls
-            .query(PREPARE, schema::SESSION)
+            .query(PREPARE, &format!("{}; {WRITER}", schema::SESSION))
+            .and_then(|()| statements::HURRY.prepare(calls, PREPARE))
             .and_then(|()| statements::APPLY.prepare(calls, PREPARE))
             .and_then(|()| statements::PUT_STRINGS.prepare(calls, PREPARE))
             .and_then(|()| calls.sync());

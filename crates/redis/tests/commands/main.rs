@@ -14,6 +14,7 @@ mod keys;
 mod lists;
 mod pubsub;
 mod scans;
+mod scripts;
 mod server;
 mod sort;
 mod streams;

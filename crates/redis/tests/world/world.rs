@@ -43,8 +43,12 @@ pub struct World {
 
 impl World {
     pub fn new(database: &Database, owner: &str) -> World {
-        let identity =
-            Identity { owner: owner.to_owned(), shards: 2, patience: Duration::from_secs(5) };
+        let identity = Identity {
+            owner: owner.to_owned(),
+            shards: 2,
+            hurried: vec![9],
+            patience: Duration::from_secs(5),
+        };
         let tables = Box::new(Tables::new(identity));
         let engine = Engine::new(Settings::default(), tables, 2, wall());
         World {

@@ -97,3 +97,50 @@ fn rows_whose_time_is_over_are_swept() {
         sql.run("SELECT count(*) FROM redis.kv") == ["1"]
     });
 }
+
+#[test]
+fn a_row_that_an_sql_transaction_has_locked_delays_its_shard_and_loses_nothing() {
+    let database = Database::empty();
+    let mut world = World::new(&database, "one").ready();
+    let (conn, mut sql) = (world.client(), database.sql());
+    assert_eq!(world.run(conn, "SET n 1"), "OK");
+    sql.run("BEGIN");
+    sql.run("SELECT redis.incr('n')");
+    world.start(conn, ["INCR", "n"].into_iter().collect());
+    for _ in 0..2_000 {
+        world.turn();
+    }
+    assert_eq!(world.reply(conn), None, "it waits");
+    sql.run("COMMIT");
+    let mut said = None;
+    world.until("it goes on", |world| {
+        said = world.reply(conn);
+        said.is_some()
+    });
+    assert_eq!(said.as_deref(), Some("3"), "it was done again on the new row");
+}
+
+#[test]
+fn a_lock_that_is_held_for_too_long_is_an_error_and_no_write() {
+    let database = Database::empty();
+    let mut world = World::new(&database, "one").ready();
+    let (conn, mut sql) = (world.client(), database.sql());
+    assert_eq!(world.run(conn, "SET n 1"), "OK");
+    sql.run("BEGIN");
+    sql.run("SELECT redis.incr('n')");
+    let said = world.run(conn, "INCR n");
+    assert!(said.contains("lock timeout"), "{said}");
+    sql.run("ROLLBACK");
+    assert_eq!(world.run(conn, "INCR n"), "2");
+}
+
+#[test]
+fn hurried_databases_are_written_too() {
+    let database = Database::empty();
+    let mut world = World::new(&database, "one").ready();
+    let conn = world.client();
+    assert_eq!(world.run(conn, "SELECT 9"), "OK");
+    assert_eq!(world.run(conn, "SET n 1"), "OK");
+    let mut sql = database.sql();
+    assert_eq!(sql.run("SELECT db, convert_from(val, 'UTF8') FROM redis.kv"), ["9|1"]);
+}

@@ -149,15 +149,10 @@ fn put_digits(out: &mut Vec<u8>, number: i64) {
 }
 
 /// An integer as text, on the stack.
+#[derive(Default)]
 struct Text {
     bytes: [u8; 20],
     len: usize,
-}
-
-impl Default for Text {
-    fn default() -> Self {
-        Text { bytes: [0; 20], len: 0 }
-    }
 }
 
 impl Text {

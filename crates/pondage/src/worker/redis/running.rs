@@ -20,6 +20,9 @@ use crate::control::messages::Ref;
 /// Commands of one client in a turn; then others have theirs.
 const COMMANDS_PER_TURN: usize = 512;
 
+/// Commands behind a parked one whose keys are looked up with its own.
+const LOOKED_AHEAD_MAX: usize = 256;
+
 /// What running a client's commands takes.
 pub(super) struct Turn<'a> {
     pub engine: &'a mut Engine,
@@ -70,7 +73,13 @@ impl Client {
                     let args = Args::new(parser.source(rest), parser.arguments());
                     match self.command(turn, args, taken) {
                         Flow::Next => at += taken,
-                        Flow::Stay => break,
+                        Flow::Stay => {
+                            if matches!(self.hold, Hold::Parked) {
+                                let behind = input.get(at + taken..).unwrap_or_default();
+                                self.look_ahead(turn, behind);
+                            }
+                            break;
+                        }
                         Flow::Last => {
                             at += taken;
                             self.leaving = true;
@@ -87,6 +96,19 @@ impl Client {
             }
         }
         (at - self.held.commands, false)
+    }
+
+    /// Names the keys of commands that wait behind a parked one, so that rows which have to be
+    /// looked up come together.
+    fn look_ahead(&self, turn: &mut Turn<'_>, behind: &[u8]) {
+        // A parser of its own: the client's goes on where it is.
+        let (mut parser, mut at) = (Parser::default(), 0);
+        for _ in 0..LOOKED_AHEAD_MAX {
+            let rest = behind.get(at..).unwrap_or_default();
+            let Ok(Some(taken)) = parser.next(rest, self.limits(turn.config)) else { return };
+            turn.engine.prefetch(self.conn, Args::new(parser.source(rest), parser.arguments()));
+            at += taken;
+        }
     }
 
     fn limits(&self, config: &Config) -> Limits {

@@ -45,6 +45,7 @@ pub fn settings(config: &Config) -> Settings {
     Settings {
         databases: redis.databases.min(u32::from(u16::MAX)) as u16,
         memory: usize::try_from(redis.memory).unwrap_or(usize::MAX),
+        queue_limit: usize::try_from(redis.queue_limit).unwrap_or(usize::MAX),
         max_clients: redis.max_clients as usize,
         proto_max_bulk_len: redis.value_limit as usize,
         slowlog_slower_than_us: match threshold.is_zero() {
