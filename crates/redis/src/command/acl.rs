@@ -16,6 +16,7 @@ pub const COMMANDS: &[Command] =
 pub const ACL: Container = Container {
     name: "acl",
     subs: &[
+        Sub::help("acl|help"),
         Sub::new("acl|cat", -2, ANY_TIME, cat),
         Sub::new("acl|deluser", -3, ADMIN, refuse),
         Sub::new("acl|dryrun", -4, ADMIN, dryrun),

@@ -4,7 +4,7 @@
 
 use super::connection::check_name;
 use super::{Command, Container, Flags, Sub};
-use crate::call::Call;
+use crate::call::{printed, Call};
 use crate::failure::{Failure, Outcome};
 use crate::server::{Event, Pause, Server};
 use crate::session::{ReplyMode, Session};
@@ -19,6 +19,7 @@ const ADMIN: Flags = ANY_TIME.and(Flags::ADMIN);
 pub const CLIENT: Container = Container {
     name: "client",
     subs: &[
+        Sub::help("client|help"),
         Sub::new("client|caching", 3, ANY_TIME, super::tracking::caching),
         Sub::new("client|getname", 2, ANY_TIME, getname),
         Sub::new("client|getredir", 2, ANY_TIME, super::tracking::getredir),
@@ -351,6 +352,13 @@ impl<'a> Victims<'a> {
 
 fn kill(call: &mut Call<'_>) -> Outcome {
     let victims = Victims::parse(call)?;
+    if let Some(user) = victims.user {
+        let is = |session: &Session| session.user.as_bytes() == user;
+        // Who has no connection is nobody here: users are PostgreSQL's or the configuration's.
+        if !is(call.session) && !call.server.sessions.iter().any(is) {
+            return Err(Failure::said(format!("ERR No such user '{}'", printed(user, user.len()))));
+        }
+    }
     let mut killed = Vec::new();
     for session in call.server.sessions.iter_mut().filter(|session| victims.has(session)) {
         session.killed = true;

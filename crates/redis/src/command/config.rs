@@ -17,6 +17,7 @@ pub const COMMANDS: &[Command] =
 pub const CONFIG: Container = Container {
     name: "config",
     subs: &[
+        Sub::help("config|help"),
         Sub::new("config|get", -3, ADMIN, get),
         Sub::new("config|resetstat", 2, ADMIN, resetstat),
         Sub::new("config|rewrite", 2, ADMIN, rewrite),
@@ -73,6 +74,14 @@ struct Parameter {
 
 const fn fixed(name: &'static str, form: Form, value: &'static str) -> Parameter {
     Parameter { name, alias: "", form, effect: Effect::Fixed(value) }
+}
+
+impl Parameter {
+    /// With a second name.
+    const fn or(mut self, alias: &'static str) -> Parameter {
+        self.alias = alias;
+        self
+    }
 }
 
 const fn kept(name: &'static str, form: Form, value: &'static str) -> Parameter {
@@ -161,7 +170,7 @@ const PARAMETERS: &[Parameter] = &[
     fixed("maxmemory", BYTES, "0"),
     fixed("maxmemory-policy", POLICIES, "noeviction"),
     fixed("cluster-enabled", Form::YesNo, "no"),
-    fixed("replicaof", Form::Text, ""),
+    fixed("replicaof", Form::Text, "").or("slaveof"),
     fixed("requirepass", Form::Text, ""),
     fixed("aclfile", Form::Text, ""),
     fixed("bind", Form::Text, ""),
@@ -228,10 +237,10 @@ const PARAMETERS: &[Parameter] = &[
     kept("repl-diskless-sync-delay", SMALL, "5"),
     kept("repl-backlog-size", BYTES, "1048576"),
     kept("repl-timeout", SMALL, "60"),
-    kept("min-replicas-to-write", SMALL, "0"),
-    kept("min-replicas-max-lag", SMALL, "10"),
-    kept("replica-read-only", Form::YesNo, "yes"),
-    kept("replica-serve-stale-data", Form::YesNo, "yes"),
+    kept("min-replicas-to-write", SMALL, "0").or("min-slaves-to-write"),
+    kept("min-replicas-max-lag", SMALL, "10").or("min-slaves-max-lag"),
+    kept("replica-read-only", Form::YesNo, "yes").or("slave-read-only"),
+    kept("replica-serve-stale-data", Form::YesNo, "yes").or("slave-serve-stale-data"),
     kept("close-on-replica-write", Form::YesNo, "yes"),
     kept("proc-title-template", Form::Text, "{title} {listen-addr} {server-mode}"),
 ];

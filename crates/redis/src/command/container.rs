@@ -25,6 +25,11 @@ impl Sub {
         Sub { name, arity, flags, run }
     }
 
+    /// What every family has.
+    pub const fn help(name: &'static str) -> Sub {
+        Sub { name, arity: 2, flags: Flags::LOADING.and(Flags::STALE), run: say_help }
+    }
+
     /// Without the family's name.
     pub fn word(&self) -> &'static str {
         self.name.split_once('|').map_or(self.name, |(_, word)| word)
@@ -61,14 +66,11 @@ pub fn container(command: &Command) -> Option<&'static Container> {
 }
 
 impl Container {
-    /// The command that the second word names, with the right number of words; none for HELP, and
-    /// for the family's name alone.
+    /// The command that the second word names, with the right number of words; none for the
+    /// family's name alone.
     pub fn find(&self, args: Args<'_>) -> Result<Option<&'static Sub>, Failure> {
         let Some(word) = args.get(1) else { return Ok(None) };
         let Some(sub) = self.sub(word) else {
-            if word.eq_ignore_ascii_case(b"help") {
-                return self.check_arity(2, "help", args).map(|()| None);
-            }
             let shown = printed(word, 128);
             return Err(Failure::said(format!(
                 "ERR unknown subcommand '{shown}'. Try {} HELP.",
@@ -93,24 +95,24 @@ impl Container {
     pub fn run(&self, call: &mut Call<'_>) -> Outcome {
         match self.find(call.args)? {
             Some(sub) => (sub.run)(call),
-            None => {
-                self.say_help(call);
-                Ok(())
-            }
+            None => say_help(call),
         }
     }
+}
 
-    /// `networking.c`, `addReplyHelp`.
-    fn say_help(&self, call: &mut Call<'_>) {
-        call.reply.array(self.help.len() + 3);
-        call.reply.simple(&format!(
-            "{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-            self.name.to_ascii_uppercase()
-        ));
-        self.help.iter().for_each(|line| call.reply.simple(line));
-        call.reply.simple("HELP");
-        call.reply.simple("    Print this help.");
-    }
+/// `networking.c`, `addReplyHelp`.
+fn say_help(call: &mut Call<'_>) -> Outcome {
+    let family = super::find(call.args.at(0)).and_then(container);
+    let (name, help) = family.map_or(("", &[][..]), |family| (family.name, family.help));
+    call.reply.array(help.len() + 3);
+    call.reply.simple(&format!(
+        "{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        name.to_ascii_uppercase()
+    ));
+    help.iter().for_each(|line| call.reply.simple(line));
+    call.reply.simple("HELP");
+    call.reply.simple("    Print this help.");
+    Ok(())
 }
 
 /// What Redis says when a subcommand takes fewer words than its table says

@@ -16,6 +16,7 @@ pub const COMMANDS: &[Command] =
 pub const COMMAND: Container = Container {
     name: "command",
     subs: &[
+        Sub::help("command|help"),
         Sub::new("command|count", 2, ANY_TIME, count),
         Sub::new("command|docs", -2, ANY_TIME, say_docs),
         Sub::new("command|getkeys", -3, ANY_TIME, |call| getkeys(call, false)),

@@ -17,6 +17,7 @@ pub const COMMANDS: &[Command] = &[Command {
 pub const MEMORY: Container = Container {
     name: "memory",
     subs: &[
+        Sub::help("memory|help"),
         Sub::new("memory|doctor", 2, Flags::NONE, doctor),
         Sub::new("memory|malloc-stats", 2, Flags::NONE, malloc_stats),
         Sub::new("memory|purge", 2, Flags::NONE, purge),

@@ -28,6 +28,7 @@ pub const COMMANDS: &[Command] = &[
 pub const PUBSUB: Container = Container {
     name: "pubsub",
     subs: &[
+        Sub::help("pubsub|help"),
         Sub::new("pubsub|channels", -2, ANY_TIME, |call| channels(call, Space::Channel)),
         Sub::new("pubsub|numpat", 2, ANY_TIME, numpat),
         Sub::new("pubsub|numsub", -2, ANY_TIME, |call| numsub(call, Space::Channel)),

@@ -16,6 +16,7 @@ pub const COMMANDS: &[Command] = &[
 pub const SLOWLOG: Container = Container {
     name: "slowlog",
     subs: &[
+        Sub::help("slowlog|help"),
         Sub::new("slowlog|get", -2, ANY_TIME, get),
         Sub::new("slowlog|len", 2, ANY_TIME, len),
         Sub::new("slowlog|reset", 2, ANY_TIME, reset),
@@ -37,6 +38,7 @@ pub const SLOWLOG: Container = Container {
 pub const LATENCY: Container = Container {
     name: "latency",
     subs: &[
+        Sub::help("latency|help"),
         Sub::new("latency|doctor", 2, OUTSIDE, doctor),
         Sub::new("latency|graph", 3, OUTSIDE, graph),
         Sub::new("latency|histogram", -2, OUTSIDE, histogram),

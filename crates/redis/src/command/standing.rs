@@ -35,6 +35,7 @@ pub const COMMANDS: &[Command] = &[
 pub const CLUSTER: Container = Container {
     name: "cluster",
     subs: &[
+        Sub::help("cluster|help"),
         Sub::new("cluster|addslots", -3, STALE_ADMIN, no_cluster),
         Sub::new("cluster|addslotsrange", -4, STALE_ADMIN, no_cluster),
         Sub::new("cluster|bumpepoch", 2, STALE_ADMIN, no_cluster),
@@ -71,6 +72,7 @@ const STALE_ADMIN: Flags = Flags::STALE.and(Flags::ADMIN);
 pub const MODULE: Container = Container {
     name: "module",
     subs: &[
+        Sub::help("module|help"),
         Sub::new("module|list", 2, ADMIN, no_modules),
         Sub::new("module|load", -3, ADMIN, refuse_module),
         Sub::new("module|loadex", -3, ADMIN, refuse_module),

@@ -350,7 +350,7 @@ end
 
 for name, real in pairs {
   string = strings, table = copy(table), math = maths, coroutine = coroutines,
-  os = { clock = os.clock }, bit = bits, cjson = json, cmsgpack = msgpack, struct = structs,
+  bit = bits, cjson = json, cmsgpack = msgpack, struct = structs,
   redis = redis,
 } do
   globals[name] = protect(real)

@@ -88,6 +88,9 @@ fn commands_about_the_server_reply_as_in_redis() {
         ("COMMAND GETKEYSANDFLAGS sort a store b", r#"[["a" ~[RO access]] ["b" ~[OW update]]]"#),
         ("COMMAND INFO foo", "[(nil)]"),
         ("COMMAND LIST FILTERBY PATTERN subsc*", r#"["subscribe"]"#),
+        ("COMMAND LIST FILTERBY PATTERN cli*help", r#"["client|help"]"#),
+        ("CONFIG GET slaveof replica?f", r#"{"replicaof" "" "slaveof" ""}"#),
+        ("CLIENT KILL USER nobody", "!ERR No such user 'nobody'"),
         ("COMMAND LIST FILTERBY MODULE x", "[]"),
         ("COMMAND LIST FILTERBY x", "!ERR syntax error"),
         (
