@@ -21,6 +21,10 @@ const HELD_BYTES_MAX: usize = 4 << 20;
 /// Bytes of commands that are read ahead while a client's next command waits.
 const AHEAD_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes of commands that are read from a client which does not read its replies: one that sends a
+/// whole pipeline first would wait for ever.
+const UNREAD_BYTES_MAX: usize = 8 << 20;
+
 /// Why the client's next command does not run now.
 #[derive(Debug)]
 pub(super) enum Hold {
@@ -157,7 +161,7 @@ impl Client {
         match self.hold {
             _ if self.leaving || self.ended => false,
             Hold::No if self.redo.is_none() => !self.queued_resume || ahead < AHEAD_BYTES_MAX,
-            Hold::Full => false,
+            Hold::Full => !self.held.is_full() && ahead < UNREAD_BYTES_MAX,
             _ => ahead < AHEAD_BYTES_MAX,
         }
     }
