@@ -3,7 +3,7 @@
 use crate::command;
 use crate::engine::Engine;
 use crate::pubsub::Space;
-use crate::stats::{Batches, Calls};
+use crate::stats::{Batches, Calls, Folds};
 
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
@@ -19,6 +19,9 @@ pub struct Figures {
     pub blocked: usize,
     pub in_flight: usize,
     pub batches: Batches,
+    pub folds: Folds,
+    /// Changes by SQL that the journal has overwritten.
+    pub overwritten: u64,
     /// Questions for rows, and rows asked for.
     pub loads: u64,
     pub loaded: u64,
@@ -58,6 +61,8 @@ impl Engine {
             blocked: self.server.sessions.iter().filter(|s| s.blocked.is_some()).count(),
             in_flight: self.in_flight(),
             batches: stats.batches,
+            folds: stats.folds.clone(),
+            overwritten: keys.stats.overwritten,
             loads: stats.loads,
             loaded: stats.loaded,
             resident: keys.resident(),
