@@ -226,6 +226,7 @@ fn redis_shared(config: &Config, now: SystemTime) -> Option<Arc<redis::Shared>> 
     let tables = Tables::new(Identity {
         owner: format!("process {} {:016x}", std::process::id(), rand::random::<u64>()),
         shards: config.redis.writers as usize,
+        journal: !config.redis.journal_databases.is_empty(),
         patience: REFUSED_AFTER,
     });
     Some(Arc::new(redis::Shared::new(config, Box::new(tables), now)))
