@@ -118,3 +118,39 @@ fn a_gateway_that_was_superseded_acknowledges_nothing_more() {
     let now = first.run(next, "GET a");
     assert!(now == "\"2\"" || now == "\"3\"", "{now}");
 }
+
+#[test]
+fn a_unit_over_rows_and_journal_happens_once_whatever_is_cut() {
+    let database = Database::empty();
+    let mut world = World::journaled(&database, "one").ready();
+    let (conn, mut sql) = (world.client(), database.sql());
+    let mut random = Random(20_261_122);
+    let mut count = 0;
+    for round in 1..=150 {
+        // By the journal alone, then by both.
+        assert_eq!(world.run(conn, "SELECT 1"), "OK");
+        count += 1;
+        assert_eq!(world.run(conn, "INCR n"), count.to_string());
+        count += 1;
+        for line in ["MULTI", "INCR n", "SELECT 0", "INCR rows"] {
+            world.run(conn, line);
+        }
+        world.start(conn, ["EXEC"].into_iter().collect());
+        for _ in 0..random.below(12) {
+            world.turn();
+        }
+        if random.below(3) == 0 {
+            world.cut_any(random.below(64) as usize);
+        }
+        let mut said = None;
+        world.until("the unit is done", |world| {
+            said = world.reply(conn);
+            said.is_some()
+        });
+        assert_eq!(said, Some(format!("[{count} OK {round}]")));
+        // Both are in the tables at the same time.
+        let both = "SELECT db, convert_from(val, 'UTF8') FROM redis.kv ORDER BY db";
+        assert_eq!(sql.run(both), [format!("0|{round}"), format!("1|{count}")]);
+    }
+    assert!(world.lost.is_empty(), "nobody else was there");
+}
