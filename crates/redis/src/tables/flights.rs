@@ -90,7 +90,6 @@ impl Tables {
         let effects = (in_journal && !several && plain).then(|| {
             let mut effects = Vec::new();
             batch.write_effects(&mut effects);
-            batch.clear();
             effects
         });
         Flight {

@@ -250,3 +250,38 @@ fn all_kinds_of_values_are_what_memory_has_whatever_is_cut() {
     let conn = client(&mut world);
     assert_eq!(all(&mut world, conn), before);
 }
+
+#[test]
+fn what_the_journal_refuses_is_told_and_the_rest_goes_on() {
+    let database = Database::empty();
+    let mut world = World::journaled(&database, "one").ready();
+    let (conn, mut sql) = (client(&mut world), database.sql());
+    assert_eq!(world.run(conn, "SET a 1"), "OK");
+    sql.run("ALTER TABLE redis.journal ADD CONSTRAINT small CHECK (octet_length(effects) < 1000)");
+    let others: Vec<_> = (0..4).map(|_| client(&mut world)).collect();
+    let big = "x".repeat(2_000);
+    for round in 1..=3 {
+        let line = format!("SET a {big}");
+        world.start(conn, line.split(' ').collect());
+        world.turn();
+        // Behind it, and on their way when it is refused.
+        for other in &others {
+            world.start(*other, ["INCR", "n"].into_iter().collect());
+        }
+        let mut said = None;
+        world.until("it is refused", |world| {
+            said = world.reply(conn);
+            said.is_some()
+        });
+        assert!(said.is_some_and(|said| said.contains("\"small\"")));
+        for other in &others {
+            world.until("it is counted or refused", |world| world.reply(*other).is_some());
+        }
+        assert_eq!(world.run(conn, "GET a"), format!("\"{round}\""));
+        assert_eq!(world.run(conn, "INCR a"), (round + 1).to_string());
+    }
+    sync(&mut world, &mut sql);
+    assert_eq!(value(&mut sql, "a"), ["4"]);
+    let counted = world.run(conn, "GET n");
+    assert_eq!(value(&mut sql, "n"), [counted.trim_matches('"')]);
+}
