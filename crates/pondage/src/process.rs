@@ -235,6 +235,7 @@ fn redis_shared(config: &Config) -> Option<Arc<redis::Shared>> {
         role: pool.upstream.user.clone(),
         shards: config.redis.writers as usize,
         hurried: config.redis.async_databases.iter().map(|db| *db as u16).collect(),
+        journal: !config.redis.journal_databases.is_empty(),
         patience: REFUSED_AFTER,
     });
     Some(Arc::new(redis::Shared::new(config, Box::new(tables), microseconds)))

@@ -4,7 +4,7 @@ use crate::command;
 use crate::engine::Engine;
 use crate::pubsub::Space;
 use crate::session::Session;
-use crate::stats::{Batches, Calls};
+use crate::stats::{Batches, Calls, Folds};
 
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
@@ -22,6 +22,9 @@ pub struct Figures {
     pub batches: Batches,
     /// Batches that were sent once more.
     pub retries: u64,
+    pub folds: Folds,
+    /// Changes by SQL that the journal has overwritten.
+    pub overwritten: u64,
     /// Questions for rows, and rows asked for.
     pub loads: u64,
     pub loaded: u64,
@@ -117,6 +120,8 @@ impl Engine {
             in_flight: self.in_flight(),
             batches: stats.batches,
             retries: self.store.retries(),
+            folds: stats.folds.clone(),
+            overwritten: keys.stats.overwritten,
             loads: stats.loads,
             loaded: stats.loaded,
             resident: keys.resident(),

@@ -4,6 +4,10 @@
 //! goes into its *open* batch until that is *sealed* and sent. A batch is one transaction. A unit
 //! (a command, an EXEC, a script) that concerns several shards *fuses* their open batches into one,
 //! which then has a number in each of them and is sent when all of them have nothing in flight.
+//!
+//! Keys of databases in journal mode have a shard of their own, the last. Its batches are committed
+//! when they are in the journal; when they are in the tables, too, they are *settled*. What is
+//! committed in another shard is settled at once.
 
 use std::collections::VecDeque;
 
@@ -103,6 +107,8 @@ pub struct Flow {
     /// The last batch of each shard that was sent in a term, the latest term last.
     ends: VecDeque<(u32, Option<Vec<u64>>)>,
     batches: u64,
+    /// Up to where the journal's batches are in the tables, if there is a journal.
+    folded: Option<u64>,
 }
 
 impl Flow {
@@ -121,7 +127,24 @@ impl Flow {
             term: 1,
             ends: VecDeque::new(),
             batches: 0,
+            folded: None,
         }
+    }
+
+    /// The last shard is the journal's.
+    pub fn with_journal(mut self) -> Flow {
+        self.folded = self.shards.last().map(|shard| shard.committed);
+        self
+    }
+
+    /// The journal's shard.
+    pub fn journal(&self) -> Option<u8> {
+        self.folded.map(|_| (self.shards.len() - 1) as u8)
+    }
+
+    /// All shards but the journal's.
+    pub fn row_shards(&self) -> usize {
+        self.shards.len() - usize::from(self.folded.is_some())
     }
 
     pub fn shards(&self) -> usize {
@@ -135,6 +158,33 @@ impl Flow {
 
     pub fn committed(&self, shard: u8) -> u64 {
         self.shards[usize::from(shard)].committed
+    }
+
+    /// Up to where the shard's batches are in the tables, where all can see them.
+    pub fn settled(&self, shard: u8) -> u64 {
+        match self.folded {
+            Some(folded) if self.journal() == Some(shard) => folded,
+            _ => self.committed(shard),
+        }
+    }
+
+    /// The journal is in the tables up to here.
+    pub fn folded(&mut self, seq: u64) {
+        if let Some(folded) = &mut self.folded {
+            *folded = seq.max(*folded);
+        }
+    }
+
+    /// The number of the journal's last batch that has something in it, 0 without a journal.
+    pub fn journal_end(&self) -> u64 {
+        let state = self.journal().map(|journal| &self.shards[usize::from(journal)]);
+        state.map_or(0, |state| state.sealed + u64::from(!self.opens[state.open].is_empty()))
+    }
+
+    /// Whether all the journal's batches up to this one are in the tables, or never will be.
+    pub fn is_folded(&self, seq: u64) -> bool {
+        self.journal()
+            .is_none_or(|journal| self.settled(journal) >= seq.min(self.committed(journal)))
     }
 
     pub fn open(&mut self, shard: u8) -> &mut Open {
@@ -200,10 +250,14 @@ impl Flow {
     }
 
     /// Shards whose open batch has something in it and may be sealed now: fewer than `depth` are in
-    /// flight, and none for a batch of several shards. One shard of each batch.
-    pub fn sendable(&self, depth: usize) -> impl Iterator<Item = u8> + '_ {
+    /// flight, and none for a batch of several shards. One shard of each batch. `held`: shards that
+    /// have to wait.
+    pub fn sendable(&self, depth: usize, held: u32) -> impl Iterator<Item = u8> + '_ {
         (0..self.shards.len()).filter_map(move |shard| {
             let open = &self.opens[self.shards[shard].open];
+            if open.shards & held != 0 {
+                return None;
+            }
             let first = open.shards.trailing_zeros() as usize == shard;
             let limit = if open.shards.count_ones() > 1 { 1 } else { depth };
             // A batch of several shards goes by one of their connections: nothing may overtake it
@@ -315,6 +369,9 @@ impl Flow {
         for (shard, applied) in self.shards.iter_mut().zip(applied) {
             shard.committed = *applied;
             shard.sealed = *applied;
+        }
+        if self.folded.is_some() {
+            self.folded = self.shards.last().map(|shard| shard.committed);
         }
     }
 }

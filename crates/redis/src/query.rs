@@ -15,6 +15,16 @@ pub enum Query {
     Databases,
 }
 
+impl Query {
+    /// The database that it is about; none when it is about all.
+    pub fn db(&self) -> Option<u16> {
+        match self {
+            Query::Size { db } | Query::Keys { db, .. } | Query::Random { db } => Some(*db),
+            Query::Databases => None,
+        }
+    }
+}
+
 /// A logical database, as INFO tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Database {

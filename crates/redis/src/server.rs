@@ -56,6 +56,8 @@ impl Event {
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub databases: u16,
+    /// Those whose writes go to the journal first.
+    pub journal_databases: Vec<u16>,
     /// How long commands wait for a PostgreSQL that is away before they fail.
     pub patience_ms: i64,
     /// Bytes of clean copies in memory.
@@ -82,6 +84,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             databases: 16,
+            journal_databases: Vec::new(),
             patience_ms: 5_000,
             memory: 256 << 20,
             queue_limit: 64 << 20,

@@ -86,9 +86,12 @@ pub const JOURNAL: Statement = Statement {
     types: &[INT2, INT8, INT8],
 };
 
-/// Who had the shards before.
-pub const OWNERS: Statement =
-    Statement { name: "owners", sql: "SELECT owner FROM redis.shard", types: &[] };
+/// Who had these shards before.
+pub const OWNERS: Statement = Statement {
+    name: "owners",
+    sql: "SELECT owner FROM redis.shard WHERE id = ANY ($1)",
+    types: &[INT2_ARRAY],
+};
 
 /// Shards, owner: id, epoch, applied, base, appended.
 pub const TAKE: Statement =

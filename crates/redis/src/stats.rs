@@ -55,6 +55,21 @@ pub struct Batches {
     pub commits: [u64; COMMIT_US.len() + 1],
 }
 
+/// Writing the journal into the tables.
+#[derive(Debug, Clone, Default)]
+pub struct Folds {
+    /// Bytes that wait for it.
+    pub backlog: usize,
+    pub folds: u64,
+    /// Keys written.
+    pub keys: u64,
+    pub last_keys: usize,
+    pub last_us: u64,
+    pub failed: u64,
+    /// Why the last try failed, if none has succeeded since.
+    pub error: Option<String>,
+}
+
 #[derive(Debug, Default)]
 pub struct Stats {
     /// By the number of the command in the table.
@@ -65,6 +80,7 @@ pub struct Stats {
     /// Errors replied.
     pub errors_replied: u64,
     pub batches: Batches,
+    pub folds: Folds,
     /// Look-ups of rows: questions, and keys in them.
     pub loads: u64,
     pub loaded: u64,
@@ -115,10 +131,19 @@ impl Stats {
         self.batches.commits[bucket.unwrap_or(COMMIT_US.len())] += 1;
     }
 
-    /// CONFIG RESETSTAT. What was slow stays.
+    pub fn folded(&mut self, keys: usize, microseconds: u64) {
+        let folds = &mut self.folds;
+        folds.folds += 1;
+        folds.keys += keys as u64;
+        (folds.last_keys, folds.last_us) = (keys, microseconds);
+        folds.error = None;
+    }
+
+    /// CONFIG RESETSTAT. What was slow stays, and what is wrong.
     pub fn reset(&mut self) {
-        let slow = std::mem::take(&mut self.slow);
-        *self = Stats { slow, ..Stats::default() };
+        let (slow, folds) = (std::mem::take(&mut self.slow), std::mem::take(&mut self.folds));
+        let folds = Folds { backlog: folds.backlog, error: folds.error, ..Folds::default() };
+        *self = Stats { slow, folds, ..Stats::default() };
     }
 }
 

@@ -22,6 +22,12 @@ pub trait Store {
     fn retries(&self) -> u64 {
         0
     }
+    /// Bytes of the journal that are not in the tables yet.
+    fn backlog(&self) -> usize {
+        0
+    }
+    /// Somebody waits until what is in the journal is in the tables.
+    fn hurry(&mut self) {}
     /// What has happened since the last time.
     fn told(&mut self) -> Vec<Told>;
     fn links(&mut self) -> &mut dyn Links;
@@ -69,6 +75,17 @@ pub enum Told {
     /// A sealed batch is in the tables.
     Committed {
         number: u64,
+    },
+    /// The journal's shard is in the tables up to this batch. How many keys were written for that,
+    /// and how many microseconds it took.
+    Folded {
+        seq: u64,
+        keys: usize,
+        took_us: u64,
+    },
+    /// What is in the journal could not be written into the tables; it is tried again.
+    NotFolded {
+        why: String,
     },
     /// It is not, and will not be: an SQL writer was there first.
     Conflict {

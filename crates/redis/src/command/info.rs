@@ -398,7 +398,7 @@ fn commandstats(text: &mut String, call: &Call<'_>) {
 
 fn pondage(text: &mut String, call: &Call<'_>) {
     let (stats, keys) = (&call.server.stats, &*call.keys);
-    let batches = &stats.batches;
+    let (batches, folds) = (&stats.batches, &stats.folds);
     let per = |sum: u64, count: u64| format!("{:.2}", sum as f64 / count.max(1) as f64);
     let asked = keys.stats.hits + keys.stats.misses;
     let mut sizes = String::new();
@@ -424,6 +424,14 @@ fn pondage(text: &mut String, call: &Call<'_>) {
             ("commit_usec_last", &batches.last_commit_us),
             ("conflicts", &batches.conflicts),
             ("refused", &batches.refused),
+            ("journal_backlog_bytes", &folds.backlog),
+            ("folds", &folds.folds),
+            ("fold_failures", &folds.failed),
+            ("fold_keys", &folds.keys),
+            ("fold_keys_last", &folds.last_keys),
+            ("fold_usec_last", &folds.last_us),
+            ("fold_error", &folds.error.as_deref().unwrap_or_default()),
+            ("fold_overwritten", &keys.stats.overwritten),
             ("resident_keys", &keys.resident()),
             ("resident_bytes", &keys.bytes()),
             ("resident_bytes_max", &call.server.settings.memory),

@@ -40,7 +40,7 @@ use crate::args::{Args, Words};
 use crate::call::{self, Call};
 use crate::command::{self, Command, Flags, Keys};
 use crate::failure::Failure;
-use crate::flow::{Barrier, Fate, Flow, Sealed};
+use crate::flow::{Barrier, Fate, Flow, Sealed, SHARDS_MAX};
 use crate::keyspace::{Done, Keyspace};
 use crate::reply::Reply;
 use crate::server::{Event, Server, Settings};
@@ -77,6 +77,19 @@ pub struct Before {
     watching: Vec<(u16, Box<[u8]>)>,
 }
 
+/// Bytes of the journal that may wait to come into the tables; beyond it nothing is appended.
+const BACKLOG_BYTES_MAX: usize = 256 << 20;
+
+/// A question that waits until what was done before it has committed, and is in the tables as far as
+/// it is asked about.
+struct Asked {
+    conn: ConnId,
+    query: crate::query::Query,
+    barriers: Vec<Barrier>,
+    /// A batch of the journal's shard.
+    folded: u64,
+}
+
 /// Who waits for a row.
 type Waiting = HashMap<(u16, Box<[u8]>), Loading, foldhash::fast::RandomState>;
 
@@ -95,8 +108,7 @@ pub struct Engine {
     /// Keys to be asked for at the end of the turn.
     wanted: Vec<(u16, Box<[u8]>)>,
     in_flight: Vec<Sealed>,
-    /// Questions that wait until what was done before them has committed.
-    asked: Vec<(ConnId, crate::query::Query, Vec<Barrier>)>,
+    asked: Vec<Asked>,
     /// Blocked connections.
     waiters: blocking::Waiters,
     /// Parked because too much waits to be written.
@@ -112,18 +124,25 @@ pub struct Engine {
     sent: Vec<(u64, i64)>,
     /// Copies of what is in flight have been forgotten: rows are not looked up until it has landed.
     unsettled: bool,
+    /// The same of what is in the journal: up to here it has to be in the tables.
+    unfolded: u64,
     now: i64,
 }
 
 impl Engine {
+    /// `shards`: of the databases that are not in journal mode.
     pub fn new(
         settings: Settings,
         store: Box<dyn Store + Send>,
         shards: usize,
         now: i64,
     ) -> Engine {
-        let flow = Flow::new(&vec![0; shards.max(1)]);
-        let mut keys = Keyspace::new(settings.databases, flow);
+        let shards = row_shards(shards);
+        let flow = match settings.journal_databases.is_empty() {
+            true => Flow::new(&vec![0; shards]),
+            false => Flow::new(&vec![0; shards + 1]).with_journal(),
+        };
+        let mut keys = Keyspace::new(settings.databases, flow, &settings.journal_databases);
         keys.notify = settings.notify_keyspace_events;
         let away = Some((NOT_YET.to_owned(), now));
         Engine {
@@ -141,6 +160,7 @@ impl Engine {
             paused: Vec::new(),
             sent: Vec::new(),
             unsettled: false,
+            unfolded: 0,
             now,
         }
     }
@@ -529,12 +549,15 @@ impl Engine {
         self.unsettled &= !self.in_flight.is_empty();
         self.send_loads();
         self.send_questions();
+        self.server.stats.folds.backlog = self.store.backlog();
         self.note_tripped();
     }
 
     fn send_batches(&mut self) {
+        let journal = self.keys.flow.journal().map_or(0, |journal| 1u32 << journal);
         loop {
-            let Some(shard) = self.keys.flow.sendable(DEPTH).next() else { return };
+            let held = if self.store.backlog() > BACKLOG_BYTES_MAX { journal } else { 0 };
+            let Some(shard) = self.keys.flow.sendable(DEPTH, held).next() else { return };
             let sealed = self.keys.flow.seal(shard);
             self.server.stats.sent(sealed.open.dirty.len());
             self.sent.push((sealed.number, self.server.microseconds()));
@@ -552,7 +575,12 @@ impl Engine {
         let mut later = Vec::new();
         let mut by_db: Vec<(u16, Vec<Box<[u8]>>)> = Vec::new();
         for (db, key) in std::mem::take(&mut self.wanted) {
-            if self.keys.is_flushing(db) || self.unsettled || !self.store.is_ready() {
+            let in_journal = self.keys.is_journaled(db) && !self.keys.flow.is_folded(self.unfolded);
+            if in_journal {
+                self.store.hurry();
+            }
+            let flushing = self.keys.is_flushing(db);
+            if flushing || in_journal || self.unsettled || !self.store.is_ready() {
                 later.push((db, key));
                 continue;
             }
@@ -572,21 +600,27 @@ impl Engine {
     fn send_questions(&mut self) {
         for (conn, query) in std::mem::take(&mut self.server.queries) {
             let barriers = self.keys.flow.everything();
-            self.asked.push((conn, query, barriers));
+            let journaled = query.db().is_none_or(|db| self.keys.is_journaled(db));
+            let folded = if journaled { self.keys.flow.journal_end() } else { 0 };
+            self.asked.push(Asked { conn, query, barriers, folded });
         }
         let flow = &self.keys.flow;
         let (mut ready, mut later) = (Vec::new(), Vec::new());
         for asked in std::mem::take(&mut self.asked) {
-            let waits = asked.2.iter().any(|barrier| flow.fate(*barrier) == Fate::Pending);
-            if waits || !self.store.is_ready() {
+            let waits = asked.barriers.iter().any(|barrier| flow.fate(*barrier) == Fate::Pending);
+            let in_journal = !flow.is_folded(asked.folded);
+            if in_journal {
+                self.store.hurry();
+            }
+            if waits || in_journal || !self.store.is_ready() {
                 later.push(asked)
             } else {
                 ready.push(asked)
             }
         }
         self.asked = later;
-        for (conn, query, _) in ready {
-            self.store.ask(conn, query);
+        for asked in ready {
+            self.store.ask(asked.conn, asked.query);
         }
     }
 
@@ -623,6 +657,11 @@ impl Engine {
     fn answer(&mut self, conn: ConnId, reply: crate::reply::Recorded, barrier: Option<Barrier>) {
         self.server.tell(Event::Answer { conn, reply: Arc::new(reply), barrier });
     }
+}
+
+/// How many shards there are beside the journal's, of so many that are wanted.
+pub fn row_shards(wanted: usize) -> usize {
+    wanted.clamp(1, SHARDS_MAX - 1)
 }
 
 fn is_undoable(command: &Command, session: &Session) -> bool {

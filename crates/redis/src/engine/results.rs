@@ -11,6 +11,16 @@ impl Engine {
         for told in self.store.told() {
             match told {
                 Told::Committed { number } => self.batch_committed(number),
+                Told::Folded { seq, keys, took_us } => {
+                    self.keys.folded(seq);
+                    if keys > 0 {
+                        self.server.stats.folded(keys, took_us);
+                    }
+                }
+                Told::NotFolded { why } => {
+                    self.server.stats.folds.failed += 1;
+                    self.server.stats.folds.error = Some(why);
+                }
                 Told::Conflict { number } => self.batch_undone(number, None),
                 Told::Refused { number, why } => self.batch_undone(number, Some(why)),
                 Told::Loaded { db, key, row } => {
@@ -139,6 +149,8 @@ impl Engine {
         waiters.sort_unstable();
         waiters.dedup();
         self.keys.forget(opens);
+        // Changes that are in the journal may have been forgotten as well.
+        self.unfolded = self.keys.flow.journal_end();
         self.wake_all();
         for conn in waiters {
             // It runs again all that it waits for: an answer now would come too early.
@@ -170,8 +182,8 @@ impl Engine {
                 self.fail_parked(conn, &why);
             }
         }
-        for (conn, _, _) in std::mem::take(&mut self.asked) {
-            self.fail_parked(conn, &why);
+        for asked in std::mem::take(&mut self.asked) {
+            self.fail_parked(asked.conn, &why);
         }
         for conn in std::mem::take(&mut self.throttled) {
             self.server.tell(Event::Resume(conn));

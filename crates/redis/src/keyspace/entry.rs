@@ -25,6 +25,9 @@ pub struct Entry {
     pub shard: u8,
     /// Looked at since eviction came by.
     pub used: bool,
+    /// An SQL writer has changed the row while changes of it were not in the tables: it is looked up
+    /// again when they are.
+    pub overtaken: bool,
     /// When it was last looked at, in seconds since 1970.
     pub used_at: u32,
     /// None: the key does not exist.
@@ -76,6 +79,7 @@ impl Entry {
             db,
             shard,
             used: true,
+            overtaken: false,
             used_at: 0,
             value,
             expires,
@@ -144,8 +148,9 @@ impl Entry {
         }
     }
 
-    /// Whether memory and table agree, so that it can be dropped.
-    pub fn is_clean(&self, committed: u64) -> bool {
-        self.dirty <= committed
+    /// Whether memory and table agree, so that it can be dropped: all batches with changes of it
+    /// are settled.
+    pub fn is_clean(&self, settled: u64) -> bool {
+        self.dirty <= settled
     }
 }

@@ -71,7 +71,12 @@ impl Keyspace {
                 value: entry.value.as_mut(),
                 expires,
             });
-            entry.version = if entry.value.is_some() { seq as i64 } else { 0 };
+            entry.version = match entry.value {
+                // What the row's version will be is known when it is written from the journal.
+                _ if self.flow.journal() == Some(entry.shard) => super::UNKNOWN,
+                Some(_) => seq as i64,
+                None => 0,
+            };
         }
         gone.retain(|(kid, _)| *kid != 0 && !held.contains(kid));
         gone
@@ -114,7 +119,7 @@ impl Keyspace {
             for (db, key, _) in open.checks {
                 let at = self.find(db, &key).map(|at| (at, &self.entries[at as usize]));
                 if let Some((at, entry)) = at {
-                    if entry.is_clean(self.flow.committed(entry.shard)) {
+                    if entry.is_clean(self.flow.settled(entry.shard)) {
                         self.drop_entry(at);
                     }
                 }
@@ -131,14 +136,47 @@ impl Keyspace {
         self.watched.changed(db, key);
         let Some(at) = self.find(db, key) else { return false };
         let entry = &self.entries[at as usize];
-        let clean = entry.is_clean(self.flow.committed(entry.shard));
-        // What is being written finds out by the row's version, unless it was written before.
+        let clean = entry.is_clean(self.flow.settled(entry.shard));
+        // What is being written finds out by the row's version, unless it was written before; what
+        // is in the journal overwrites the row.
         if clean {
             self.drop_entry(at);
+        } else if self.is_overtaken(at) {
+            self.stats.overwritten += 1;
         } else {
             self.entries[at as usize].doubted = true;
         }
         clean
+    }
+
+    /// Notes that an entry whose changes are not all in the tables has to be looked up again when
+    /// they are. True when these come by the journal.
+    fn is_overtaken(&mut self, at: u32) -> bool {
+        let entry = &mut self.entries[at as usize];
+        if self.flow.journal() != Some(entry.shard) {
+            return false;
+        }
+        if !std::mem::replace(&mut entry.overtaken, true) {
+            self.overtaken.push((entry.db, entry.key.clone()));
+        }
+        true
+    }
+
+    /// The journal is in the tables up to this batch.
+    pub fn folded(&mut self, seq: u64) {
+        self.flow.folded(seq);
+        for (db, key) in std::mem::take(&mut self.overtaken) {
+            let Some(at) = self.find(db, &key) else { continue };
+            let entry = &self.entries[at as usize];
+            if !entry.overtaken {
+                continue;
+            }
+            if entry.is_clean(self.flow.settled(entry.shard)) {
+                self.drop_entry(at);
+            } else {
+                self.overtaken.push((db, key));
+            }
+        }
     }
 
     /// Drops all copies, of one database or all: the clean ones now, the others when they are.
@@ -148,9 +186,9 @@ impl Keyspace {
             if !self.is_used(at as u32) || db.is_some_and(|db| db != entry.db) {
                 continue;
             }
-            if entry.is_clean(self.flow.committed(entry.shard)) {
+            if entry.is_clean(self.flow.settled(entry.shard)) {
                 self.drop_entry(at as u32);
-            } else {
+            } else if !self.is_overtaken(at as u32) {
                 self.entries[at].doubted = true;
             }
         }
@@ -197,7 +235,7 @@ impl Keyspace {
             if std::mem::take(&mut entry.used) {
                 continue;
             }
-            let clean = entry.is_clean(self.flow.committed(entry.shard));
+            let clean = entry.is_clean(self.flow.settled(entry.shard));
             if clean && self.is_used(at) {
                 self.drop_entry(at);
                 self.stats.evicted += 1;

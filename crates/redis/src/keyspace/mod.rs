@@ -56,6 +56,8 @@ struct Db {
     table: HashTable<u32>,
     /// FLUSHDB has emptied it, and that is not committed: keys without an entry don't exist.
     flushed: Option<crate::flow::Barrier>,
+    /// Its writes go to the journal first.
+    is_journaled: bool,
 }
 
 #[derive(Debug)]
@@ -74,6 +76,8 @@ pub struct Keyspace {
     pub awaited: Names,
     /// Bytes of keys and values in memory, roughly.
     bytes: usize,
+    /// Entries that are [`Entry::overtaken`].
+    overtaken: Vec<(u16, Box<[u8]>)>,
     /// Where eviction goes on.
     hand: usize,
     kids: i64,
@@ -99,13 +103,17 @@ pub struct Stats {
     pub absent: u64,
     pub expired: u64,
     pub evicted: u64,
+    /// Changes by SQL of rows that had changes in the journal, which overwrite them.
+    pub overwritten: u64,
 }
 
 impl Keyspace {
-    pub fn new(databases: u16, flow: Flow) -> Keyspace {
+    /// `journaled`: databases whose keys are in the journal's shard.
+    pub fn new(databases: u16, flow: Flow, journaled: &[u16]) -> Keyspace {
+        let new = |db| Db { is_journaled: journaled.contains(&db), ..Db::default() };
         Keyspace {
             hasher: foldhash::fast::RandomState::default(),
-            dbs: (0..databases).map(|_| Db::default()).collect(),
+            dbs: (0..databases).map(new).collect(),
             entries: Vec::new(),
             free: Vec::new(),
             flow,
@@ -114,6 +122,7 @@ impl Keyspace {
             ready: Vec::new(),
             awaited: hashbrown::HashSet::default(),
             bytes: 0,
+            overtaken: Vec::new(),
             hand: 0,
             kids: 0,
             reminders: expiry::Reminders::default(),
@@ -483,6 +492,19 @@ impl Keyspace {
         note_ready(&self.awaited, &mut self.ready, self.unit.db, key);
     }
 
+    /// Whether the database's writes go to the journal first.
+    pub fn is_journaled(&self, db: u16) -> bool {
+        self.dbs.get(usize::from(db)).is_some_and(|db| db.is_journaled)
+    }
+
+    /// The shards that a database's keys are in, as a mask.
+    fn shards_of(&self, db: u16) -> u32 {
+        match self.flow.journal() {
+            Some(journal) if self.is_journaled(db) => 1 << journal,
+            _ => ((1u64 << self.flow.row_shards()) - 1) as u32,
+        }
+    }
+
     /// Empties a database.
     pub fn flush(&mut self, db: u16) {
         let Some(state) = self.dbs.get(usize::from(db)) else { return };
@@ -490,7 +512,7 @@ impl Keyspace {
         let mut watched = std::mem::take(&mut self.watched);
         watched.flushed(db, |key| self.find(db, key).is_some());
         self.watched = watched;
-        let mask = ((1u64 << self.flow.shards()) - 1) as u32;
+        let mask = self.shards_of(db);
         let barrier = self.flow.fuse(mask);
         self.unit.shards |= mask;
         for at in all {
@@ -506,7 +528,7 @@ impl Keyspace {
         if self.is_tracked {
             self.unit.after.push(After::Flushed);
         }
-        self.flow.open(0).flushes.push(db);
+        self.flow.open(barrier.shard).flushes.push(db);
         if self.unit.undoable {
             self.unit.steps.push(Step::Flushed { db, before });
         }
@@ -621,11 +643,14 @@ impl Keyspace {
 
     /// A key's shard depends on nothing but the key: FNV-1a, which every version will compute.
     fn shard_of(&self, db: u16, key: &[u8]) -> u8 {
+        if let Some(journal) = self.flow.journal().filter(|_| self.is_journaled(db)) {
+            return journal;
+        }
         let start = 0xcbf2_9ce4_8422_2325 ^ u64::from(db);
         let hash = key
             .iter()
             .fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
-        ((hash >> 32) % self.flow.shards() as u64) as u8
+        ((hash >> 32) % self.flow.row_shards() as u64) as u8
     }
 
     /// What is committed of an entry.

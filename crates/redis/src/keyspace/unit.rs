@@ -265,7 +265,8 @@ impl Keyspace {
                 Step::Unversioned { at, version } => self.entries[at as usize].version = version,
                 Step::Flushed { db, before } => {
                     self.dbs[usize::from(db)].flushed = before;
-                    let flushes = &mut self.flow.open(0).flushes;
+                    let shard = self.shards_of(db).trailing_zeros() as u8;
+                    let flushes = &mut self.flow.open(shard).flushes;
                     if let Some(last) = flushes.iter().rposition(|other| *other == db) {
                         flushes.remove(last);
                     }

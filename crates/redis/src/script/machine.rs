@@ -186,7 +186,7 @@ impl Machine {
     fn set_up(&self, call: &mut Call<'_>, read_only: bool, scratch: Scratch) {
         let nobody = Session::new(call.session.conn, 0, 0, Default::default(), 0);
         let running = Running {
-            keys: std::mem::replace(call.keys, Keyspace::new(0, Flow::new(&[]))),
+            keys: std::mem::replace(call.keys, Keyspace::new(0, Flow::new(&[]), &[])),
             session: std::mem::replace(call.session, nobody),
             server: std::mem::take(call.server),
             read_only,

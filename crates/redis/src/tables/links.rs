@@ -130,6 +130,7 @@ impl Tables {
         match (link, self.links[link].state) {
             (_, State::Preparing) => self.hear_preparing(link, heard),
             (LOADER, _) if self.phase == Phase::Taking => self.hear_taking(&mut heard),
+            (LOADER, _) if self.phase == Phase::Replaying => self.hear_page(&mut heard),
             (LOADER, _) => self.hear_lookup(heard),
             _ => self.hear_writer(link, heard),
         }
@@ -145,6 +146,7 @@ impl Tables {
             self.prepare_on(link);
         }
         self.taken();
+        self.replay_on();
         self.take_when_ready();
         self.pump();
     }
@@ -193,7 +195,9 @@ impl Tables {
 
     /// Whether all links are there and nothing is on its way.
     pub(super) fn take_when_ready(&mut self) {
-        let all = self.links.iter().all(|link| link.state == State::Ready);
+        // The loader may still be answering questions; they are not to be taken for its answers.
+        let ready = |link: &Link| link.state == State::Ready && link.calls.unanswered() == 0;
+        let all = self.links.iter().all(ready);
         if self.phase == Phase::Away && all && !self.any_sent() {
             self.phase = Phase::Taking;
             self.take();

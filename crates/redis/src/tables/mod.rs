@@ -5,8 +5,11 @@
 //! ready the shards are *taken*: their epoch grows, so that nothing that was sent before can be
 //! applied any more, and `applied` tells which batches had been. So after every loss of a
 //! connection it is known what has become of each batch.
+//!
+//! With databases in journal mode there are two links more: one appends, one folds ([`journal`]).
 
 mod flights;
+mod journal;
 mod links;
 mod lookups;
 mod start;
@@ -17,12 +20,14 @@ use backend::moment::Moment;
 use hashbrown::HashMap;
 
 use crate::batch::Batch;
+use crate::engine::row_shards;
 use crate::flow::Sealed;
 use crate::keyspace::Keyspace;
 use crate::query::Query;
 use crate::session::ConnId;
 use crate::store::{Links, Store, Told};
 use flights::Flight;
+use journal::Journal;
 use links::Link;
 use lookups::Lookup;
 
@@ -41,6 +46,8 @@ pub struct Identity {
     pub shards: usize,
     /// Logical databases whose commits don't wait for the flush.
     pub hurried: Vec<u16>,
+    /// Whether there are databases in journal mode; their shard comes after the writers'.
+    pub journal: bool,
     /// How long a batch that can't be applied for a reason that may pass is tried again.
     pub patience: std::time::Duration,
 }
@@ -51,6 +58,8 @@ enum Phase {
     Away,
     /// All links are ready; the loader is asked for the shards.
     Taking,
+    /// The shards are taken; what is in the journal comes into the tables.
+    Replaying,
     Ready,
 }
 
@@ -71,12 +80,17 @@ pub struct Tables {
     identity: Identity,
     links: Vec<Link>,
     phase: Phase,
-    /// Of each shard; 0 before it was first taken.
+    /// Of each writer's shard; 0 before it was first taken.
     epochs: Vec<i64>,
+    journal: Journal,
+    /// The link that folds.
+    folder: usize,
     /// Batches that are not known to be committed, in order.
     flights: Vec<Flight>,
     /// Shards in which a batch was given up: those behind it can't be applied any more.
     undone: u32,
+    /// Somebody else has had the shards since they were last ready here.
+    was_others: bool,
     /// Answers of the present taking.
     taking: start::Taking,
     lookups: HashMap<u64, Lookup, foldhash::fast::RandomState>,
@@ -94,13 +108,19 @@ pub struct Tables {
 
 impl Tables {
     pub fn new(identity: Identity) -> Tables {
-        let shards = identity.shards.max(1);
+        let shards = row_shards(identity.shards);
+        let links = 1 + shards + if identity.journal { 2 } else { 0 };
         Tables {
-            links: (0..=shards).map(|_| Link::default()).collect(),
+            links: (0..links).map(|_| Link::default()).collect(),
+            journal: Journal::new(),
+            // Without a link of its own there is only to be folded what was left, before the first
+            // writer has anything to do.
+            folder: if identity.journal { links - 1 } else { 1 },
             phase: Phase::Away,
             epochs: vec![0; shards],
             flights: Vec::new(),
             undone: 0,
+            was_others: false,
             taking: start::Taking::default(),
             lookups: HashMap::default(),
             spare: Vec::new(),
@@ -154,6 +174,14 @@ impl Store for Tables {
 
     fn retries(&self) -> u64 {
         self.figures.retries
+    }
+
+    fn backlog(&self) -> usize {
+        self.journal.backlog()
+    }
+
+    fn hurry(&mut self) {
+        self.journal.hurry();
     }
 
     fn told(&mut self) -> Vec<Told> {

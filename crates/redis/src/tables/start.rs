@@ -1,10 +1,10 @@
 //! Links are prepared, the schema is made, the shards are taken.
 
-use backend::calls::{oid, Heard};
+use backend::calls::{oid, Heard, Params};
 
 use super::links::State;
 use super::lookups::LOOKUPS;
-use super::{Phase, Tables, LOADER};
+use super::{journal, Phase, Tables, LOADER};
 use crate::changes::CHANNEL;
 use crate::schema;
 use crate::statements;
@@ -35,8 +35,12 @@ pub struct Taking {
     locked: bool,
     /// Owners of the shards before.
     owners: Vec<String>,
-    /// Id, epoch, applied.
-    shards: Vec<(i16, i64, i64)>,
+    /// Id, epoch, applied, appended.
+    shards: Vec<(i16, i64, i64, i64)>,
+    /// How far the writers' shards are.
+    applied: Vec<u64>,
+    /// How far the journal is.
+    appended: u64,
     failed: Option<String>,
     synced: bool,
 }
@@ -58,13 +62,14 @@ impl Tables {
             .and_then(|()| statements::HURRY.prepare(calls, PREPARE))
             .and_then(|()| statements::APPLY.prepare(calls, PREPARE))
             .and_then(|()| statements::PUT_STRINGS.prepare(calls, PREPARE))
+            .and_then(|()| statements::APPEND.prepare(calls, PREPARE))
             .and_then(|()| calls.sync());
         // The query is a group of its own.
         self.links[link].groups.extend([0, 0]);
         self.check(link, asked);
     }
 
-    fn check(&mut self, link: usize, asked: Result<(), backend::calls::Refused>) {
+    pub(super) fn check(&mut self, link: usize, asked: Result<(), backend::calls::Refused>) {
         if let Err(refused) = asked {
             self.drop_link(link, &refused.to_string());
         }
@@ -134,7 +139,8 @@ impl Tables {
     fn prepare_lookups(&mut self) -> Result<(), backend::calls::Refused> {
         let calls = self.calls(LOADER);
         calls.query(PREPARE, &format!("LISTEN {CHANNEL}"))?;
-        for statement in LOOKUPS.into_iter().chain([&statements::OWNERS, &statements::TAKE]) {
+        let others = [&statements::OWNERS, &statements::TAKE, &statements::JOURNAL];
+        for statement in LOOKUPS.into_iter().chain(others) {
             statement.prepare(calls, PREPARE)?;
         }
         calls.sync()
@@ -145,11 +151,14 @@ impl Tables {
         self.taking = Taking { step: TAKE, ..Taking::default() };
         let (owner, shards) = (self.identity.owner.clone(), self.epochs.len());
         let calls = self.calls(LOADER);
-        let asked = calls.call(OWNERS, statements::OWNERS.name, |_| {}).and_then(|()| {
+        let write_ids = |params: &mut Params<'_>| {
+            let mut ids = params.array(oid::INT2);
+            (0..shards).for_each(|shard| ids.int2(shard as i16));
+            ids.int2(i16::from(journal::SHARD));
+        };
+        let asked = calls.call(OWNERS, statements::OWNERS.name, write_ids).and_then(|()| {
             calls.call(TAKE, statements::TAKE.name, |params| {
-                let mut ids = params.array(oid::INT2);
-                (0..shards).for_each(|shard| ids.int2(shard as i16));
-                drop(ids);
+                write_ids(params);
                 params.text(&owner);
             })
         });
@@ -167,8 +176,12 @@ impl Tables {
             }
             Heard::Row { tag: TAKE, columns } => {
                 let read = (columns.int2(), columns.int8(), columns.int8());
-                if let (Ok(Some(id)), Ok(Some(epoch)), Ok(Some(applied))) = read {
-                    self.taking.shards.push((id, epoch, applied));
+                // `base` is not needed.
+                let appended = columns.int8().and_then(|_| columns.int8());
+                if let ((Ok(Some(id)), Ok(Some(epoch)), Ok(Some(applied))), Ok(Some(appended))) =
+                    (read, appended)
+                {
+                    self.taking.shards.push((id, epoch, applied, appended));
                 }
             }
             Heard::Failed { error, .. } => {
@@ -180,15 +193,15 @@ impl Tables {
         }
     }
 
-    /// The shards are ours.
+    /// The shards are ours; what is in the journal comes first.
     pub(super) fn taken(&mut self) {
         if self.phase != Phase::Taking || !std::mem::take(&mut self.taking.synced) {
             return;
         }
-        let taking = std::mem::take(&mut self.taking);
-        let why = match taking.failed {
+        let mut taking = std::mem::take(&mut self.taking);
+        let why = match taking.failed.take() {
             Some(why) => Some(why),
-            None if taking.shards.len() == self.epochs.len() => None,
+            None if taking.shards.len() == self.epochs.len() + 1 => None,
             None => Some("redis.take() has not given all shards".to_owned()),
         };
         if let Some(why) = why {
@@ -197,20 +210,45 @@ impl Tables {
         }
         let known = self.epochs.iter().all(|epoch| *epoch != 0);
         let same = known && taking.owners.iter().all(|owner| *owner == self.identity.owner);
-        let mut applied = vec![0; self.epochs.len()];
-        for (id, epoch, landed) in taking.shards {
-            if let Some(place) = self.epochs.get_mut(id as usize) {
+        // What was taken and not used, since a connection was lost meanwhile, says nothing of
+        // whose the shards were before that.
+        self.was_others |= !same;
+        taking.applied = vec![0; self.epochs.len()];
+        for (id, epoch, landed, appended) in std::mem::take(&mut taking.shards) {
+            if id == i16::from(journal::SHARD) {
+                self.journal.epoch = epoch;
+                self.journal.applied = landed as u64;
+                taking.appended = appended as u64;
+            } else if let Some(place) = self.epochs.get_mut(id as usize) {
                 *place = epoch;
-                applied[id as usize] = landed as u64;
+                taking.applied[id as usize] = landed as u64;
             }
         }
+        self.resolve(&taking.applied, taking.appended, self.journal.applied);
+        self.taking = taking;
+        self.begin_replay();
+    }
+
+    /// The tables have all that was ever acknowledged.
+    pub(super) fn replayed(&mut self) {
+        let taking = std::mem::take(&mut self.taking);
+        let (mut applied, appended) = (taking.applied, taking.appended);
         let newest = self.epochs.iter().copied().max().unwrap_or(1);
-        self.phase = Phase::Ready;
+        let same = !std::mem::take(&mut self.was_others);
         if same {
-            self.resolve(&applied);
+            self.tell_resolved();
+            // What has been appended is among what was replayed.
+            let seq = self.journal.landed_seq;
+            self.told.push(Told::Folded { seq, keys: 0, took_us: 0 });
         } else {
             self.forget_flights();
+            self.journal.landed_seq = appended;
         }
+        self.journal.landed = appended;
+        if self.identity.journal {
+            applied.push(appended);
+        }
+        self.phase = Phase::Ready;
         self.told.push(Told::Taken { applied, kids: newest << KIDS_BITS, same });
         debug_assert!(self.links.iter().all(|link| link.state == State::Ready));
     }

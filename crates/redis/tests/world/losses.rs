@@ -4,10 +4,10 @@ use crate::kit::Database;
 use crate::world::World;
 
 /// A small generator of its own, so that a failure can be had again by its seed.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -17,14 +17,26 @@ impl Random {
 
 #[test]
 fn every_count_is_there_once_whatever_is_cut() {
+    let database = Database::empty();
+    count_and_cut(&database, World::new(&database, "one").ready(), 0);
+}
+
+#[test]
+fn every_count_of_the_journal_is_there_once_whatever_is_cut() {
+    let database = Database::empty();
+    count_and_cut(&database, World::journaled(&database, "one").ready(), 1);
+}
+
+fn count_and_cut(database: &Database, mut world: World, db: u16) {
     let seed = std::env::var("PONDAGE_LOSSES_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or(0x9e37_79b9_7f4a_7c15);
     println!("PONDAGE_LOSSES_SEED={seed}");
     let mut random = Random(seed);
-    let database = Database::empty();
-    let mut world = World::new(&database, "one").ready();
     let mut sql = database.sql();
     let clients: Vec<_> = (0..8).map(|_| world.client()).collect();
+    for client in &clients {
+        assert_eq!(world.run(*client, &format!("SELECT {db}")), "OK");
+    }
     let mut counts = vec![0u64; clients.len()];
     let mut waiting = vec![false; clients.len()];
     for step in 0..4_000 {
@@ -35,7 +47,7 @@ fn every_count_is_there_once_whatever_is_cut() {
             waiting[at] = true;
         }
         match random.below(400) {
-            0 => world.cut(random.below(3) as usize),
+            0 => world.cut_any(random.below(64) as usize),
             1 => {
                 // PostgreSQL ends sessions in the middle of whatever they do.
                 sql.run(
@@ -59,6 +71,10 @@ fn every_count_is_there_once_whatever_is_cut() {
             world.until("the last count", |world| world.reply(clients[at]).is_some());
             counts[at] += 1;
         }
+        world.until("it is in the tables", |world| {
+            world.turn();
+            sql.run("SELECT redis.sync('0.005 s')") == ["t"]
+        });
         let stored = sql.run(&format!(
             "SELECT convert_from(val, 'UTF8') FROM redis.kv WHERE key = 'count{at}'"
         ));
@@ -80,7 +96,8 @@ fn a_gateway_that_was_superseded_acknowledges_nothing_more() {
     assert!(!second.engine.store().is_ready(), "the first one has the tables");
     // The first one's lock goes with its connection; its writers are still there.
     database.sql().run(
-        "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted",
+        "SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database \
+         WHERE l.locktype = 'advisory' AND l.granted AND d.datname = current_database()",
     );
     let mut second = second.ready();
     let other = second.client();
@@ -100,4 +117,40 @@ fn a_gateway_that_was_superseded_acknowledges_nothing_more() {
     let next = first.client();
     let now = first.run(next, "GET a");
     assert!(now == "\"2\"" || now == "\"3\"", "{now}");
+}
+
+#[test]
+fn a_unit_over_rows_and_journal_happens_once_whatever_is_cut() {
+    let database = Database::empty();
+    let mut world = World::journaled(&database, "one").ready();
+    let (conn, mut sql) = (world.client(), database.sql());
+    let mut random = Random(20_261_122);
+    let mut count = 0;
+    for round in 1..=150 {
+        // By the journal alone, then by both.
+        assert_eq!(world.run(conn, "SELECT 1"), "OK");
+        count += 1;
+        assert_eq!(world.run(conn, "INCR n"), count.to_string());
+        count += 1;
+        for line in ["MULTI", "INCR n", "SELECT 0", "INCR rows"] {
+            world.run(conn, line);
+        }
+        world.start(conn, ["EXEC"].into_iter().collect());
+        for _ in 0..random.below(12) {
+            world.turn();
+        }
+        if random.below(3) == 0 {
+            world.cut_any(random.below(64) as usize);
+        }
+        let mut said = None;
+        world.until("the unit is done", |world| {
+            said = world.reply(conn);
+            said.is_some()
+        });
+        assert_eq!(said, Some(format!("[{count} OK {round}]")));
+        // Both are in the tables at the same time.
+        let both = "SELECT db, convert_from(val, 'UTF8') FROM redis.kv ORDER BY db";
+        assert_eq!(sql.run(both), [format!("0|{round}"), format!("1|{count}")]);
+    }
+    assert!(world.lost.is_empty(), "nobody else was there");
 }

@@ -1,6 +1,7 @@
 //! The engine and its tables in a real PostgreSQL, over sockets: what is acknowledged is there,
 //! whatever happens to the connections.
 
+mod journal;
 #[path = "../tables/kit.rs"]
 #[allow(dead_code)]
 mod kit;

@@ -43,20 +43,31 @@ pub struct World {
 
 impl World {
     pub fn new(database: &Database, owner: &str) -> World {
+        World::with(database, owner, Settings::default())
+    }
+
+    /// With database 1 in journal mode.
+    pub fn journaled(database: &Database, owner: &str) -> World {
+        World::with(database, owner, Settings { journal_databases: vec![1], ..Settings::default() })
+    }
+
+    pub fn with(database: &Database, owner: &str, settings: Settings) -> World {
         let identity = Identity {
             owner: owner.to_owned(),
             database: String::new(),
             role: String::new(),
             shards: 2,
             hurried: vec![9],
+            journal: !settings.journal_databases.is_empty(),
             patience: Duration::from_secs(5),
         };
         let tables = Box::new(Tables::new(identity));
-        let engine = Engine::new(Settings::default(), tables, 2, wall());
+        let mut engine = Engine::new(settings, tables, 2, wall());
+        let links = engine.store().links().count();
         World {
             engine,
             database: database.clone(),
-            links: (0..3).map(|_| None).collect(),
+            links: (0..links).map(|_| None).collect(),
             began: Instant::now(),
             held: HashMap::new(),
             resumed: Vec::new(),
@@ -142,6 +153,11 @@ impl World {
         if self.links[link].is_some() {
             self.close(link, "cut", now);
         }
+    }
+
+    /// One of them.
+    pub fn cut_any(&mut self, number: usize) {
+        self.cut(number % self.links.len());
     }
 
     fn take_events(&mut self) -> bool {

@@ -55,6 +55,11 @@ pub fn settings(config: &Config) -> Settings {
     let threshold = redis.slowlog_threshold;
     Settings {
         databases: redis.databases.min(u32::from(u16::MAX)) as u16,
+        journal_databases: redis
+            .journal_databases
+            .iter()
+            .filter_map(|db| u16::try_from(*db).ok())
+            .collect(),
         memory: usize::try_from(redis.memory).unwrap_or(usize::MAX),
         queue_limit: usize::try_from(redis.queue_limit).unwrap_or(usize::MAX),
         max_clients: redis.max_clients as usize,
