@@ -7,7 +7,7 @@ use crate::value::Value;
 /// Entries that eviction looks at in one go.
 const LOOKED_AT_MAX: usize = 1024;
 
-/// A row to be written or deleted, as [`Keyspace::seal`] tells it.
+/// A row to be written or deleted, as [`Keyspace::write_rows`] tells it.
 #[derive(Debug)]
 pub struct Changed<'a> {
     pub shard: u8,

@@ -172,11 +172,13 @@ impl Keyspace {
                 let entry = &self.entries[at as usize];
                 let shard = entry.shard;
                 mask |= 1 << shard;
-                // What the batch writes is checked by that. The entry may be gone before the batch
-                // is sealed, so its name is kept.
-                if entry.dirty != self.flow.open_seq(shard) && entry.version != super::UNKNOWN {
-                    let check = (entry.db, entry.key.clone(), entry.version);
-                    self.flow.open(shard).checks.push(check);
+                // What the batch writes is checked by that, and what it flushes is gone. The entry
+                // may be gone before the batch is sealed, so its name is kept.
+                let written = entry.dirty == self.flow.open_seq(shard);
+                let open = self.flow.open(shard);
+                let flushed = open.flushes.contains(&entry.db);
+                if !written && !flushed && entry.version != super::UNKNOWN {
+                    open.checks.push((entry.db, entry.key.clone(), entry.version));
                 }
             }
         }

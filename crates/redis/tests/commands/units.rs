@@ -259,3 +259,17 @@ fn a_key_whose_time_is_being_prolonged_does_not_vanish_meanwhile() {
     assert!(matches!(ran, Ran::Done { barrier: Some(_), .. }), "{reply:?} {ran:?}");
     assert_eq!(format!("{reply:?}"), "\"1\"");
 }
+
+#[test]
+fn what_a_unit_reads_behind_its_own_flush_is_not_looked_for_in_the_tables() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.forget();
+    rig.check("MULTI", "OK");
+    rig.check("FLUSHDB", "QUEUED");
+    rig.check("DEL a", "QUEUED");
+    rig.check("SET b 2", "QUEUED");
+    rig.check("EXEC", "[OK 0 OK]");
+    rig.reads("GET a", "(nil)");
+    rig.reads("GET b", "\"2\"");
+}
