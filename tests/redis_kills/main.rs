@@ -8,7 +8,7 @@
 //! be linearizable: so no acknowledged write is missing, none was done twice, and no answer showed
 //! what was gone later.
 //!
-//! `PONDAGE_KILLS_ROUNDS` rounds (as many as fit into 45 s), from `PONDAGE_KILLS_SEED`; with
+//! `PONDAGE_KILLS_ROUNDS` rounds (as many as fit into 15 s), from `PONDAGE_KILLS_SEED`; with
 //! `PONDAGE_KILLS_FAULT` all of one kind. Threads race, so a seed makes a repetition likely and not
 //! certain.
 
@@ -40,7 +40,7 @@ use rand::SeedableRng;
 use nemesis::{Fault, World};
 
 /// How long it goes on where nobody has said for how many rounds.
-const TIME: Duration = Duration::from_secs(45);
+const TIME: Duration = Duration::from_secs(15);
 
 /// A round that takes longer is worth a line.
 const SLOW: Duration = Duration::from_secs(12);

@@ -58,8 +58,7 @@ fn echo(call: &mut Call<'_>) -> Outcome {
 }
 
 fn select(call: &mut Call<'_>) -> Outcome {
-    let db = super::number::integer(call.args.at(1))
-        .map_err(|_| Failure::text("ERR invalid DB index"))?;
+    let db = super::number::integer(call.args.at(1))?;
     match u16::try_from(db).ok().filter(|db| *db < call.keys.databases()) {
         Some(db) => {
             call.session.db = db;

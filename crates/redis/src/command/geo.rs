@@ -358,7 +358,7 @@ fn search(call: &mut Call<'_>, stores: bool) -> Outcome {
     }
     wanted.target = stores.then(|| args.at(1));
     wanted.check("GEOSEARCHSTORE")?;
-    let name = String::from_utf8_lossy(args.at(0));
+    let name = crate::call::printed(args.at(0), args.at(0).len());
     if wanted.from.is_none() {
         return Err(Failure::said(format!(
             "ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for {name}"

@@ -100,7 +100,7 @@ fn pfdebug(call: &mut Call<'_>) -> Outcome {
     let mut value = found.ok_or(Failure::text("ERR The specified key does not exist"))?;
     let was_dense = value.is_dense();
     let known = ["getreg", "decode", "encoding", "todense"];
-    let name = String::from_utf8_lossy(args.at(1));
+    let name = crate::call::printed(args.at(1), args.at(1).len());
     if !known.iter().any(|known| args.is(1, known)) {
         return Err(Failure::said(format!("ERR Unknown PFDEBUG subcommand '{name}'")));
     }

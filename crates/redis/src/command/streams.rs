@@ -138,7 +138,7 @@ fn no_group_of(args: Args<'_>) -> Failure {
 }
 
 fn lossy(word: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(word)
+    crate::call::printed(word, word.len())
 }
 
 /// The subcommand and whether it has as many words as it may have; else Redis's complaint.

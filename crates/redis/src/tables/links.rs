@@ -12,8 +12,11 @@ use crate::store::Links;
 const RETRY_MIN: Duration = Duration::from_millis(50);
 const RETRY_MAX: Duration = Duration::from_secs(2);
 
-/// A link that has been silent for so long while something was asked of it is given up.
+/// A link that has been silent for so long while something was asked of it is given up. A question
+/// about all keys may take its time; a batch that does is found in the tables, or is not, when the
+/// shards are taken again.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
+const SILENCE_OF_WRITERS_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum State {
@@ -178,10 +181,11 @@ impl Tables {
 
     fn drop_silent(&mut self) {
         for link in 0..self.links.len() {
+            let most = if link == LOADER { SILENCE_MAX } else { SILENCE_OF_WRITERS_MAX };
             let state = &mut self.links[link];
             if state.calls.unanswered() == 0 {
                 state.heard = self.now;
-            } else if self.now.since(state.heard) > SILENCE_MAX {
+            } else if self.now.since(state.heard) > most {
                 self.drop_link(link, "a connection has been silent for too long");
             }
         }

@@ -126,6 +126,10 @@ impl Tables {
                 Some(lookup) => self.swept(lookup),
                 None => {}
             },
+            // The session ends: what it was asked is asked again when there is another.
+            Heard::Failed { error, .. } if error.sqlstate.starts_with("57P0") => {
+                self.lose_lookups();
+            }
             Heard::Failed { tag: Some(tag), error } => {
                 let why = format!("{} ({})", error.message, error.sqlstate);
                 self.fail_lookup(tag, &why);

@@ -22,7 +22,7 @@ fn simple_commands_reply_as_in_redis() {
         ("ECHO x", "\"x\""),
         ("SELECT 15", "OK"),
         ("SELECT 16", "!ERR DB index is out of range"),
-        ("SELECT x", "!ERR invalid DB index"),
+        ("SELECT x", "!ERR value is not an integer or out of range"),
         ("CLIENT ID", "1"),
         ("CLIENT GETNAME", "(nil)"),
         ("CLIENT SETNAME me", "OK"),

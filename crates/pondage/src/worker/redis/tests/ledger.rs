@@ -14,6 +14,9 @@ use crate::worker::redis::client::Hold;
 fn replies_wait_for_the_commit_and_those_behind_them_too() {
     let mut world = World::new(TRUSTING);
     let client = world.connect();
+    world.says(client, b"SET a 0\r\n", "");
+    world.commit();
+    assert_eq!(world.heard(client), "+OK\\r\\n");
     world.says(
         client,
         b"PING\r\nSET a 1\r\nPING x\r\nGET none\r\nSET b 2\r\nPING y\r\n",
@@ -21,7 +24,7 @@ fn replies_wait_for_the_commit_and_those_behind_them_too() {
     );
     // Others are not told what is not safe.
     let other = world.connect();
-    world.says(other, b"GET a\r\nPING\r\n", "$-1\r\n+PONG\r\n");
+    world.says(other, b"GET a\r\nPING\r\n", "$1\r\n0\r\n+PONG\r\n");
     let expected = "+OK\r\n$1\r\nx\r\n$-1\r\n+OK\r\n$1\r\ny\r\n";
     world.commit();
     world.commit();
