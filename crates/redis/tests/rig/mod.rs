@@ -1,6 +1,7 @@
 //! An engine with tables in memory: rows as PostgreSQL would have them, so that what values write
 //! and what they are loaded from is tested with every command.
 
+// Two test binaries share it, and neither uses all of it.
 #![allow(dead_code)]
 
 use std::collections::{BTreeMap, HashMap};
