@@ -114,6 +114,8 @@ pub struct Session {
     pub quitting: bool,
     /// CLIENT KILL: it is as good as closed.
     pub killed: bool,
+    /// Its worker has yet to take the event that its earlier commands run again: none may run before.
+    pub must_redo: bool,
     /// CLIENT NO-EVICT and NO-TOUCH, as CLIENT LIST shows them.
     pub no_evict: bool,
     pub no_touch: bool,
@@ -153,6 +155,7 @@ impl Session {
             refused: None,
             quitting: false,
             killed: false,
+            must_redo: false,
             no_evict: false,
             no_touch: false,
             barriers: Vec::new(),

@@ -29,8 +29,7 @@ impl Engine {
             after.into_iter().for_each(|after| self.server.follow(after, self.keys.notify));
             return;
         };
-        let of = (barrier.shard, barrier.seq);
-        match self.in_flight.iter_mut().find(|sealed| sealed.seqs.contains(&of)) {
+        match self.sealed(barrier) {
             Some(sealed) => sealed.open.after.extend(after),
             None => self.keys.flow.open(barrier.shard).after.extend(after),
         }

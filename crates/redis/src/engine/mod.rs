@@ -116,8 +116,8 @@ pub struct Engine {
     /// A batch was refused: nothing is sent until the others have been answered, then all that is
     /// not committed is undone. The refusal's words, if it is for good.
     undoing: Option<Option<String>>,
-    /// What those batches were.
-    undone: Vec<crate::flow::Open>,
+    /// Those batches; more may come to wait for them until all is undone.
+    undone: Vec<Sealed>,
     /// Parked by CLIENT PAUSE.
     paused: Vec<ConnId>,
     /// When batches in flight were sent, in microseconds.
@@ -184,6 +184,10 @@ impl Engine {
         if session.killed {
             self.server.sessions.put_back(session);
             return Ran::Done { barrier: None, before: None, close: true };
+        }
+        if session.must_redo {
+            self.server.sessions.put_back(session);
+            return Ran::Parked;
         }
         session.last_seen = now;
         let ran = self.run_for(&mut session, args, reply);
@@ -424,10 +428,16 @@ impl Engine {
         Ran::Done { barrier: done.barrier, before: done.barrier.map(|_| before), close }
     }
 
-    /// The connection hears of the commit of a batch in flight; of an open one it will anyway.
-    fn await_commit(&mut self, conn: ConnId, barrier: Barrier) {
+    /// A batch that is closed, and not known to be committed.
+    fn sealed(&mut self, barrier: Barrier) -> Option<&mut Sealed> {
         let of = (barrier.shard, barrier.seq);
-        if let Some(sealed) = self.in_flight.iter_mut().find(|sealed| sealed.seqs.contains(&of)) {
+        let mut sealed = self.in_flight.iter_mut().chain(&mut self.undone);
+        sealed.find(|sealed| sealed.seqs.contains(&of))
+    }
+
+    /// The connection hears of the end of a batch that is closed; of an open one's it will anyway.
+    fn await_commit(&mut self, conn: ConnId, barrier: Barrier) {
+        if let Some(sealed) = self.sealed(barrier) {
             if sealed.open.waiters.last() != Some(&conn) {
                 sealed.open.waiters.push(conn);
             }
@@ -563,11 +573,14 @@ impl Engine {
             self.sent.push((sealed.number, self.server.microseconds()));
             self.store.send(&mut self.keys, &sealed);
             self.in_flight.push(sealed);
-            if !self.throttled.is_empty() {
-                for conn in std::mem::take(&mut self.throttled) {
-                    self.server.tell(Event::Resume(conn));
-                }
-            }
+            self.end_throttling();
+        }
+    }
+
+    /// There is room for changes again.
+    fn end_throttling(&mut self) {
+        for conn in std::mem::take(&mut self.throttled) {
+            self.server.tell(Event::Resume(conn));
         }
     }
 
@@ -641,7 +654,15 @@ impl Engine {
         let (mine, others) = all.into_iter().partition(|(of, _)| *of == worker);
         self.server.events = others;
         let mine: Vec<(u8, Event)> = mine;
-        mine.into_iter().map(|(_, event)| event).collect()
+        let mine: Vec<Event> = mine.into_iter().map(|(_, event)| event).collect();
+        for event in &mine {
+            if let Event::Redo { conn, .. } = event {
+                if let Some(session) = self.server.sessions.get_mut(*conn) {
+                    session.must_redo = false;
+                }
+            }
+        }
+        mine
     }
 
     /// Workers, other than this one, with events to take: bits by number.

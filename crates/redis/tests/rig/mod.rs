@@ -186,6 +186,9 @@ pub struct State {
     pub tables: Tables,
     /// Commits are held back until [`Shared::commit`].
     pub slow: bool,
+    /// Rows that are looked up come at [`Shared::arrive`].
+    pub late: bool,
+    arriving: Vec<Told>,
     /// PostgreSQL can't be reached.
     pub away: bool,
     pub loads: usize,
@@ -216,6 +219,20 @@ impl Shared {
         for (number, _) in std::mem::take(&mut state.tables.pending) {
             state.tables.told.push(Told::Conflict { number });
         }
+    }
+
+    /// The oldest batch alone fails.
+    pub fn conflict_one(&self) {
+        let mut state = self.lock();
+        let (number, _) = state.tables.pending.remove(0);
+        state.tables.told.push(Told::Conflict { number });
+    }
+
+    /// Rows that were looked up are told, as they were then.
+    pub fn arrive(&self) {
+        let mut state = self.lock();
+        let arriving = std::mem::take(&mut state.arriving);
+        state.tables.told.extend(arriving);
     }
 
     pub fn told(&self, told: Told) {
@@ -252,7 +269,11 @@ impl Store for Shared {
         state.loads += 1;
         for key in keys {
             let row = state.tables.load(&(db, key.clone()));
-            state.tables.told.push(Told::Loaded { db, key, row });
+            let told = Told::Loaded { db, key, row };
+            match state.late {
+                true => state.arriving.push(told),
+                false => state.tables.told.push(told),
+            }
         }
     }
 
