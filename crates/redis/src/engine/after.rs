@@ -10,9 +10,13 @@ use crate::session::Session;
 impl Engine {
     /// What has changed is part of a batch, and what follows from it will happen when that commits.
     pub(super) fn end_unit(&mut self, session: &mut Session) -> Done {
+        let shards = self.keys.unit_shards();
+        for held in session.held.iter().filter(|held| held.shards & shards != 0) {
+            self.keys.depend_on(held.barrier);
+        }
         let done = self.keys.end(Some(session.conn));
         if let Some(barrier) = done.barrier {
-            session.waits_for(barrier);
+            session.waits_for(barrier, shards);
             self.await_commit(session.conn, barrier);
         }
         self.follow_up(done.barrier);

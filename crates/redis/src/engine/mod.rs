@@ -345,9 +345,9 @@ impl Engine {
             },
             watching: session.watching.clone(),
         };
-        session.barriers.retain(|barrier| self.keys.flow.fate(*barrier) == Fate::Pending);
+        session.held.retain(|held| self.keys.flow.fate(held.barrier) == Fate::Pending);
         let mut latest = command.flags.may_write()
-            || !session.barriers.is_empty()
+            || !session.held.is_empty()
             || !session.watching.is_empty()
             || command.name == "watch";
         let undoable = is_undoable(command, session);

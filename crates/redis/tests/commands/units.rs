@@ -433,3 +433,40 @@ fn a_row_that_was_asked_for_before_all_was_given_up_is_old() {
     rig.turn();
     assert_eq!(rig.run_as(reader, "GET a"), "\"2\"");
 }
+
+/// A transaction read a key and wrote another, and was undone; a later read of the key was not, so it
+/// told of an earlier state than the transaction when that had run again.
+#[test]
+fn a_later_read_runs_again_with_what_was_before_it() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.check("SET e 1", "OK");
+    rig.tables.lock().slow = true;
+    for line in ["MULTI", "GET e", "APPEND a 1"] {
+        rig.check(line, if line == "MULTI" { "OK" } else { "QUEUED" });
+    }
+    let exec = rig.ran("EXEC").expect("it writes");
+    let later = rig.ran("GET e").expect("it is not to be answered before");
+    rig.turn();
+    rig.tables.conflict();
+    rig.turn();
+    assert_eq!(rig.engine.fate(exec), Fate::Undone);
+    assert_eq!(rig.engine.fate(later), Fate::Undone);
+}
+
+/// A read of several keys waited for the batch of one of them. It was undone and ran again behind a
+/// later write of another one, which had been committed, and showed that.
+#[test]
+fn a_later_write_is_not_committed_before_a_read_of_its_key() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.check("SET e 1", "OK");
+    rig.tables.lock().slow = true;
+    let before = rig.tables.lock().batches;
+    let append = rig.ran("APPEND a 1").expect("a write waits");
+    let read = rig.ran("MGET a e").expect("it sees the write");
+    let write = rig.ran("SET e 2").expect("a write waits");
+    assert_eq!((append, read.shard), (read, write.shard), "all in one batch");
+    rig.turn();
+    assert_eq!(rig.tables.lock().batches, before + 1);
+}

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use backend::moment::Moment;
 use redis::args::Words;
 use redis::engine::{Engine, Ran};
-use redis::flow::{Fate, Sealed};
+use redis::flow::{Barrier, Fate, Sealed};
 use redis::keyspace::{Keyspace, NEVER, UNKNOWN};
 use redis::query::{Answer, Database, Query};
 use redis::reply::Recorded;
@@ -396,6 +396,16 @@ impl Rig {
 
     pub fn run_as(&mut self, conn: ConnId, line: &str) -> String {
         self.run_words(conn, &words(line))
+    }
+
+    /// Runs a command of the first client, which ends at once, and nothing else. Gives what its reply
+    /// waits for.
+    pub fn ran(&mut self, line: &str) -> Option<Barrier> {
+        let mut reply = Recorded::new(2);
+        match self.engine.run(self.conn, words(line).args(), self.now, &mut reply) {
+            Ran::Done { barrier, .. } => barrier,
+            other => panic!("{line}: {other:?}"),
+        }
     }
 
     pub fn run_words(&mut self, conn: ConnId, words: &Words) -> String {
