@@ -124,7 +124,7 @@ pub struct Session {
     pub quitting: bool,
     /// CLIENT KILL: it is as good as closed.
     pub killed: bool,
-    /// Its worker has yet to take the event that its earlier commands run again: none may run before.
+    /// Its worker has yet to come to the event that earlier commands run again: nothing runs before.
     pub must_redo: bool,
     /// CLIENT NO-EVICT and NO-TOUCH, as CLIENT LIST shows them.
     pub no_evict: bool,

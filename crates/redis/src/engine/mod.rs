@@ -22,9 +22,11 @@
 //! - [`Engine::turn`] at the end of each turn: sends what has gathered, serves who was blocked,
 //!   fires what is due. [`Engine::next_due`] says when it has to be called though nothing happens.
 //! - [`Engine::take_events`] gives what concerns the worker's connections, in order. For
-//!   [`Event::Redo`]: the held replies whose fate is undone are thrown away and their commands run
-//!   again in order, from the state before ([`Engine::restore`]), or are replied to with the error
-//!   that the event has; replies in between whose fate is committed stay. A fate of [`Fate::Lost`]: the connection is closed, nobody knows.
+//!   [`Event::Redo`]: [`Engine::begin_redo`], then the held replies whose fate is undone are thrown
+//!   away and their commands run again in order, from the state before ([`Engine::restore`]), or are
+//!   replied to with the error that the event has; replies in between whose fate is committed stay.
+//!   Until then nothing of the connection runs. A fate of [`Fate::Lost`]: the connection is closed,
+//!   nobody knows.
 
 mod after;
 mod blocking;
@@ -510,6 +512,15 @@ impl Engine {
         }
     }
 
+    /// The connection's worker has come to [`Event::Redo`]: what runs now are the commands that were
+    /// undone, in order.
+    pub fn begin_redo(&mut self, conn: ConnId) {
+        self.leave_queues(conn);
+        if let Some(session) = self.server.sessions.get_mut(conn) {
+            session.must_redo = false;
+        }
+    }
+
     /// Puts a connection back to where it was before a command, so that it can run again.
     pub fn restore(&mut self, conn: ConnId, before: Before) {
         let Some(session) = self.server.sessions.get_mut(conn) else { return };
@@ -654,15 +665,7 @@ impl Engine {
         let (mine, others) = all.into_iter().partition(|(of, _)| *of == worker);
         self.server.events = others;
         let mine: Vec<(u8, Event)> = mine;
-        let mine: Vec<Event> = mine.into_iter().map(|(_, event)| event).collect();
-        for event in &mine {
-            if let Event::Redo { conn, .. } = event {
-                if let Some(session) = self.server.sessions.get_mut(*conn) {
-                    session.must_redo = false;
-                }
-            }
-        }
-        mine
+        mine.into_iter().map(|(_, event)| event).collect()
     }
 
     /// Workers, other than this one, with events to take: bits by number.

@@ -456,7 +456,10 @@ impl Rig {
                     Event::Answer { conn, reply, .. } | Event::Push { conn, message: reply } => {
                         self.answers.entry(conn).or_default().push(format!("{reply:?}"));
                     }
-                    Event::Redo { conn, .. } => self.redo.push(conn),
+                    Event::Redo { conn, .. } => {
+                        self.engine.begin_redo(conn);
+                        self.redo.push(conn);
+                    }
                     Event::Release(_) | Event::Close(_) => {}
                 }
             }
