@@ -47,6 +47,13 @@ impl<const N: usize> From<[&str; N]> for Value {
     }
 }
 
+impl From<&[i64]> for Value {
+    fn from(items: &[i64]) -> Value {
+        let items: Vec<String> = items.iter().map(i64::to_string).collect();
+        Value(format!("[{}]", items.join(", ")))
+    }
+}
+
 impl From<Vec<String>> for Value {
     fn from(items: Vec<String>) -> Value {
         let items: Vec<String> = items.into_iter().map(|item| Value::from(item).0).collect();
