@@ -11,6 +11,7 @@ mod geo;
 mod hashes;
 mod hyperloglog;
 mod keys;
+mod libraries;
 mod lists;
 mod pubsub;
 mod scans;
