@@ -1,6 +1,7 @@
 //! The Redis door: protocol, log-in, TLS and limits, byte by byte; data; what an operator sees.
 
 mod access;
+mod carrying;
 mod data;
 mod operating;
 mod protocol;
