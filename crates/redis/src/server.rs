@@ -121,6 +121,7 @@ pub struct Server {
     pub sessions: Sessions,
     pub hub: Hub,
     pub tracking: crate::tracking::Table,
+    pub monitors: crate::monitor::Monitors,
     pub settings: Settings,
     /// What was set by CONFIG SET of parameters that nothing goes by.
     pub parameters: BTreeMap<&'static str, String>,
@@ -200,6 +201,19 @@ impl Server {
             After::Event { .. } => {}
             After::Changed { key, by } => self.invalidate(&key, by),
             After::Flushed => self.invalidate_all(),
+        }
+    }
+
+    /// What the unit that has ended has shown.
+    pub fn tell_monitors(&mut self) {
+        let (conns, lines) = self.monitors.take();
+        for conn in conns {
+            match &lines {
+                None => self.tell(Event::Close(conn)),
+                Some(lines) => lines.iter().for_each(|line| {
+                    self.tell(Event::Push { conn, message: line.clone() });
+                }),
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 mod access;
 mod carrying;
 mod data;
+mod monitoring;
 mod operating;
 mod protocol;
 

@@ -273,6 +273,7 @@ impl Engine {
         mark: usize,
     ) -> Ran {
         session.answers.clear();
+        session.shown = false;
         if session.last_command == "exec" {
             // Whatever the reason, it ends the transaction.
             session.multi = None;
@@ -350,6 +351,7 @@ impl Engine {
         self.keys.counts_lookups = command.flags.has(Flags::READONLY);
         loop {
             self.keys.begin(session.db, self.now, latest, undoable);
+            self.server.monitors.forget();
             session.questions = 0;
             let outcome = match self.find_keys(command, session, args) {
                 Ok(()) => {
@@ -361,7 +363,7 @@ impl Engine {
                         server: &mut self.server,
                         nested: false,
                     };
-                    call.run_timed(command, number)
+                    call.run_shown(command, number)
                 }
                 miss => miss,
             };
@@ -397,6 +399,7 @@ impl Engine {
                 Err(Failure::Blocked) => {
                     reply.rewind(mark);
                     self.keys.end(None);
+                    self.tell_monitors(session);
                     return Ran::Blocked;
                 }
             }
@@ -405,6 +408,7 @@ impl Engine {
                 tracking.caching &= command.name == "client";
             }
             self.server.stats.processed += 1;
+            self.tell_monitors(session);
             self.sample(session.db, command, args);
             let done = self.end_unit(session);
             return self.done(session, done, before, reply, mark);
@@ -503,6 +507,7 @@ impl Engine {
     /// Puts a connection back to where it was before a command, so that it can run again.
     pub fn restore(&mut self, conn: ConnId, before: Before) {
         let Some(session) = self.server.sessions.get_mut(conn) else { return };
+        session.shown = true;
         session.db = before.db;
         session.multi = before.multi.map(|multi| *multi);
         // Between its first run and this one nobody looked after what it watches.

@@ -13,6 +13,7 @@ mod hyperloglog;
 mod keys;
 mod libraries;
 mod lists;
+mod monitors;
 mod pubsub;
 mod scans;
 mod scripts;
