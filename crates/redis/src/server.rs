@@ -64,6 +64,8 @@ pub struct Settings {
     pub memory: usize,
     /// Bytes of values that may wait in open batches; beyond it writers are parked.
     pub queue_limit: usize,
+    /// Bytes of the journal that may wait to come into the tables; beyond it nothing is appended.
+    pub journal_limit: usize,
     pub max_clients: usize,
     pub proto_max_bulk_len: usize,
     pub hash_max_listpack_entries: usize,
@@ -88,6 +90,7 @@ impl Default for Settings {
             patience_ms: 5_000,
             memory: 256 << 20,
             queue_limit: 64 << 20,
+            journal_limit: 256 << 20,
             max_clients: 10_000,
             proto_max_bulk_len: 512 << 20,
             hash_max_listpack_entries: 128,

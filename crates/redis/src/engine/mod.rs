@@ -42,6 +42,7 @@ use crate::command::{self, Command, Flags, Keys};
 use crate::failure::Failure;
 use crate::flow::{Barrier, Fate, Flow, Sealed, SHARDS_MAX};
 use crate::keyspace::{Done, Keyspace};
+use crate::random::Random;
 use crate::reply::Reply;
 use crate::server::{Event, Server, Settings};
 use crate::session::{ConnId, Multi, ReplyMode, Session};
@@ -76,9 +77,6 @@ pub struct Before {
     multi: Option<Box<Multi>>,
     watching: Vec<(u16, Box<[u8]>)>,
 }
-
-/// Bytes of the journal that may wait to come into the tables; beyond it nothing is appended.
-const BACKLOG_BYTES_MAX: usize = 256 << 20;
 
 /// A question that waits until what was done before it has committed, and is in the tables as far as
 /// it is asked about.
@@ -168,6 +166,12 @@ impl Engine {
     /// With a clock, in microseconds since 1970: the time of slow commands and of commits is taken.
     pub fn with_clock(mut self, clock: fn() -> i64) -> Engine {
         self.server.clock = Some(clock);
+        self
+    }
+
+    /// With a seed for what is chosen at random; without one it is the same in every process.
+    pub fn with_seed(mut self, seed: u64) -> Engine {
+        self.server.random = Random::new(seed);
         self
     }
 
@@ -561,7 +565,8 @@ impl Engine {
     fn send_batches(&mut self) {
         let journal = self.keys.flow.journal().map_or(0, |journal| 1u32 << journal);
         loop {
-            let held = if self.store.backlog() > BACKLOG_BYTES_MAX { journal } else { 0 };
+            let full = self.store.backlog() > self.server.settings.journal_limit;
+            let held = if full { journal } else { 0 };
             let Some(shard) = self.keys.flow.sendable(DEPTH, held).next() else { return };
             let sealed = self.keys.flow.seal(shard);
             self.server.stats.sent(sealed.open.dirty.len());
