@@ -103,6 +103,17 @@ fn what_a_function_says_waits_for_its_library() {
 }
 
 #[test]
+fn libraries_are_not_changed_while_writes_are_paused() {
+    let mut rig = Rig::new();
+    rig.check("CLIENT PAUSE 1000 WRITE", "OK");
+    let words = load("l", "return 1");
+    let ran = rig.engine.run(rig.conn, words.args(), rig.now, &mut Recorded::new(2));
+    assert!(matches!(ran, Ran::Parked), "{ran:?}");
+    rig.pass(1_001);
+    loads(&mut rig, "l", "return 1");
+}
+
+#[test]
 fn a_batch_does_not_look_at_the_libraries_that_its_functions_are_of() {
     let mut rig = Rig::new();
     loads(&mut rig, "l", "return redis.call('incr', 'n')");

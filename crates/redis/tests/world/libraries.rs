@@ -49,6 +49,11 @@ fn libraries_that_were_acknowledged_are_there_for_the_next_gateway() {
         assert_eq!(world.run(conn, &format!("FCALL {name} 0")), expected);
     }
     assert_eq!(world.run(conn, "DBSIZE"), "0");
+    let databases = world.run(conn, "INFO keyspace");
+    assert!(
+        databases.contains("db1:keys=1,") && databases.matches("db").count() == 1,
+        "{databases}"
+    );
     let names = "SELECT string_agg(name, ' ' ORDER BY name) FROM redis.libraries";
     assert_eq!(database.sql().one(names), "a c d");
     assert_eq!(database.sql().one("SELECT count(*) FROM redis.hashes"), "0");
