@@ -23,7 +23,8 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "function",
         arity: -2,
-        flags: Flags::NO_SCRIPT,
+        // It may find that it has to wait for the libraries behind what EXEC has changed.
+        flags: Flags::NO_SCRIPT.and(Flags::UNDOABLE),
         keys: Keys::None,
         group: GROUP,
         run: function,
@@ -33,11 +34,11 @@ pub const COMMANDS: &[Command] = &[
 const GROUP: &str = "scripting";
 
 fn fcall(call: &mut Call<'_>) -> Outcome {
-    script::with(call, |scripts, call| scripts.call(call, false))
+    script::with_libraries(call, |scripts, call| scripts.call(call, false))
 }
 
 fn fcall_ro(call: &mut Call<'_>) -> Outcome {
-    script::with(call, |scripts, call| scripts.call(call, true))
+    script::with_libraries(call, |scripts, call| scripts.call(call, true))
 }
 
 const HELP: &[&str] = &[
@@ -104,21 +105,21 @@ fn function(call: &mut Call<'_>) -> Outcome {
     match subcommand(args, "function", SUBCOMMANDS)? {
         "load" => load(call),
         "list" => list(call),
-        "stats" => {
-            script::with(call, stats);
-            Ok(())
-        }
+        "stats" => script::with_libraries(call, stats),
         "dump" => {
-            let dump = |scripts: &mut Scripts, _: &mut Call<'_>| {
-                rdb::dump_libraries(scripts.libraries().iter().map(|library| &*library.code))
-            };
-            let payload = script::with(call, dump);
+            let payload = script::with_libraries(call, |scripts, _| {
+                let codes = scripts.libraries().iter().map(|library| &*library.code);
+                Ok(rdb::dump_libraries(codes))
+            })?;
             call.reply.bulk(&payload);
             Ok(())
         }
         "restore" => restore(call),
         "delete" => {
-            if !script::with(call, |scripts, _| scripts.delete_library(args.at(2))) {
+            let delete = |scripts: &mut Scripts, call: &mut Call<'_>| {
+                scripts.delete_library(call, args.at(2))
+            };
+            if !script::with_libraries(call, delete)? {
                 return Err(Failure::text("ERR Library not found"));
             }
             call.reply.ok();
@@ -126,7 +127,7 @@ fn function(call: &mut Call<'_>) -> Outcome {
         }
         "flush" => {
             check_mode(args, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
-            script::with(call, |scripts, _| scripts.flush_libraries());
+            script::with_libraries(call, Scripts::flush_libraries)?;
             call.reply.ok();
             Ok(())
         }
@@ -155,7 +156,7 @@ fn load(call: &mut Call<'_>) -> Outcome {
     let load = |scripts: &mut Scripts, call: &mut Call<'_>| {
         scripts.load_library(call, args.at(last), last > 2)
     };
-    let name = script::with(call, load)?;
+    let name = script::with_libraries(call, load)?;
     call.reply.bulk(&name);
     Ok(())
 }
@@ -184,12 +185,12 @@ fn restore(call: &mut Call<'_>) -> Outcome {
     let restore = |scripts: &mut Scripts, call: &mut Call<'_>| {
         scripts.restore_libraries(call, &codes, policy)
     };
-    script::with(call, restore)?;
+    script::with_libraries(call, restore)?;
     call.reply.ok();
     Ok(())
 }
 
-fn stats(scripts: &mut Scripts, call: &mut Call<'_>) {
+fn stats(scripts: &mut Scripts, call: &mut Call<'_>) -> Outcome {
     let (libraries, reply) = (scripts.libraries(), &mut *call.reply);
     reply.map(2);
     reply.bulk(b"running_script");
@@ -202,6 +203,7 @@ fn stats(scripts: &mut Scripts, call: &mut Call<'_>) {
     reply.integer(libraries.len() as i64);
     reply.bulk(b"functions_count");
     reply.integer(libraries.functions() as i64);
+    Ok(())
 }
 
 fn list(call: &mut Call<'_>) -> Outcome {
@@ -221,8 +223,10 @@ fn list(call: &mut Call<'_>) -> Outcome {
         }
         at += 1;
     }
-    script::with(call, |scripts, call| tell(scripts, call, pattern, with_code));
-    Ok(())
+    script::with_libraries(call, |scripts, call| {
+        tell(scripts, call, pattern, with_code);
+        Ok(())
+    })
 }
 
 fn tell(scripts: &mut Scripts, call: &mut Call<'_>, pattern: Option<&[u8]>, with_code: bool) {

@@ -168,7 +168,8 @@ impl Keyspace {
         for touched in std::mem::take(&mut self.unit.touched) {
             if self.finish(&touched) {
                 changed += 1;
-                if self.is_tracked && self.unit.shards == 0 {
+                let of_clients = self.entries[touched.at as usize].db != super::LIBRARIES;
+                if self.is_tracked && self.unit.shards == 0 && of_clients {
                     let key = self.entries[touched.at as usize].key.clone();
                     self.unit.after.push(After::Changed { key, by: conn });
                 }
@@ -274,7 +275,7 @@ impl Keyspace {
                 Step::Inserted { at } => self.drop_entry(at),
                 Step::Unversioned { at, version } => self.entries[at as usize].version = version,
                 Step::Flushed { db, before } => {
-                    self.dbs[usize::from(db)].flushed = before;
+                    self.dbs[db].flushed = before;
                     let shard = self.shards_of(db).trailing_zeros() as u8;
                     let flushes = &mut self.flow.open(shard).flushes;
                     if let Some(last) = flushes.iter().rposition(|other| *other == db) {
@@ -285,6 +286,7 @@ impl Keyspace {
         }
         for touched in std::mem::take(&mut self.unit.touched) {
             let entry = &mut self.entries[touched.at as usize];
+            self.libraries += u64::from(entry.db == super::LIBRARIES);
             if touched.fresh {
                 entry.unkeep();
             }

@@ -9,7 +9,9 @@
 use ::redis::args::Args;
 use ::redis::call;
 use ::redis::command::Flags;
+use ::redis::monitor::REDACTED;
 use ::redis::reply::Reply;
+use ::redis::session::ConnId;
 use wire::pg::auth::Secret;
 use wire::resp::Protocol;
 
@@ -120,6 +122,7 @@ impl Client {
             self.say(taken, |to| to.error(error));
             return Flow::Next;
         }
+        show(turn, self.conn, args, |at| at > 0);
         let (user, password) = match args.len() {
             2 => one_word(turn.config, args.at(1)),
             _ => (Some(args.at(1)), args.at(2)),
@@ -141,6 +144,9 @@ impl Client {
     }
 
     fn hello(&mut self, turn: &mut Turn<'_>, args: Args<'_>, taken: usize) -> Flow {
+        // Whatever stands behind the word, in the right place or not.
+        let secret = |at: usize| (1..=2).any(|back| at > back && args.is(at - back, "auth"));
+        show(turn, self.conn, args, secret);
         let asked = match self.spoils_multi(turn) {
             true => Err("ERR Command not allowed inside a transaction".to_owned()),
             false => read_hello(args),
@@ -269,6 +275,15 @@ impl Client {
 pub(super) fn first_user(config: &Config) -> &str {
     let trusts = config.auth.method == AuthMethod::Trust;
     config.redis.default_user.as_deref().filter(|_| trusts).unwrap_or(DEFAULT)
+}
+
+/// MONITOR shows the command, without its secrets.
+fn show(turn: &mut Turn<'_>, conn: ConnId, args: Args<'_>, secret: impl Fn(usize) -> bool) {
+    if !turn.engine.server.monitors.is_empty() {
+        let words = args.iter().enumerate();
+        let words = words.map(|(at, word)| if secret(at) { REDACTED } else { word });
+        turn.engine.show(conn, &words.collect());
+    }
 }
 
 fn refused(turn: &Turn<'_>, user: &str) {
