@@ -14,8 +14,9 @@ use crate::reply::{Recorded, Reply};
 use crate::server::{Event, Server};
 use crate::session::{ConnId, Session};
 
-/// Keys that are remembered (`tracking-table-max-keys`); beyond it some are told as changed.
-const KEYS_MAX: usize = 1_000_000;
+/// Keys that are remembered; beyond it some are told as changed. `tracking-table-max-keys` may say
+/// less.
+pub const KEYS_MAX: usize = 1_000_000;
 
 /// Where those with RESP2 hear of it, by redirection.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
@@ -44,6 +45,8 @@ pub struct Table {
     clients: BTreeSet<ConnId>,
     keys: HashMap<Box<[u8]>, BTreeSet<ConnId>, foldhash::fast::RandomState>,
     prefixes: HashMap<Box<[u8]>, BTreeSet<ConnId>, foldhash::fast::RandomState>,
+    /// Room for fewer keys than [`KEYS_MAX`].
+    room: Option<usize>,
     /// Keys that there was no room for any more, with those who have read them.
     dropped: Vec<(Box<[u8]>, BTreeSet<ConnId>)>,
 }
@@ -110,11 +113,22 @@ impl Table {
             return;
         }
         self.keys.entry_ref(key).or_default().insert(session.conn);
-        if self.keys.len() > KEYS_MAX {
-            let some = self.keys.keys().next().cloned();
-            if let Some((key, readers)) = some.and_then(|key| self.keys.remove_entry(&key)) {
-                self.dropped.push((key, readers));
-            }
+        self.make_room();
+    }
+
+    /// Remembers so many keys at most; 0: as many as there may be.
+    pub fn limit(&mut self, keys: usize) {
+        self.room = (keys > 0).then_some(keys);
+        self.make_room();
+    }
+
+    fn make_room(&mut self) {
+        let room = self.room.unwrap_or(KEYS_MAX).min(KEYS_MAX);
+        let surplus = self.keys.len().saturating_sub(room);
+        if surplus > 0 {
+            let some: Vec<Box<[u8]>> = self.keys.keys().take(surplus).cloned().collect();
+            let gone = some.into_iter().filter_map(|key| self.keys.remove_entry(&key));
+            self.dropped.extend(gone);
         }
     }
 }

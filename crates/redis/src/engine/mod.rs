@@ -488,7 +488,7 @@ impl Engine {
     pub fn prefetch(&mut self, conn: ConnId, args: Args<'_>) {
         let Some(db) = self.server.sessions.get(conn).map(|session| session.db) else { return };
         let Ok(command) = call::find(args) else { return };
-        if command.is_blind(args) {
+        if command.is_blind(args) && !self.keys.tells_new() {
             return;
         }
         for place in command.keys.places(args) {

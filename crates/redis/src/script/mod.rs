@@ -69,6 +69,17 @@ pub struct Scripts {
     scratch: Scratch,
 }
 
+/// What there is, and bytes of memory: of Lua, of texts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Usage {
+    pub lua: usize,
+    pub scripts: usize,
+    pub script_bytes: usize,
+    pub libraries: usize,
+    pub functions: usize,
+    pub library_bytes: usize,
+}
+
 impl fmt::Debug for Scripts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scripts").field("cached", &self.cache.len()).finish_non_exhaustive()
@@ -137,10 +148,15 @@ impl Scripts {
         }
     }
 
-    /// Scripts that are known, and bytes of memory that Lua and their texts use.
-    pub fn usage(&self) -> (usize, usize) {
-        let lua = self.machine.as_ref().map_or(0, Machine::memory);
-        (self.cache.len(), lua + self.cache.bytes())
+    pub fn usage(&self) -> Usage {
+        Usage {
+            lua: self.machine.as_ref().map_or(0, Machine::memory),
+            scripts: self.cache.len(),
+            script_bytes: self.cache.bytes(),
+            libraries: self.libraries.len(),
+            functions: self.libraries.functions(),
+            library_bytes: self.libraries.bytes(),
+        }
     }
 
     pub fn libraries(&self) -> &Libraries {
@@ -248,10 +264,15 @@ impl Scripts {
         call.keys.select(db);
         let outcome = match ending {
             Ending::Value(value, protocol) => {
-                convert::tell(&value, protocol, call.reply);
-                Ok(())
+                call.server.stats.is_counted = is_counted(&value);
+                let told = convert::tell(&value, protocol, call.reply);
+                call.server.stats.is_counted &= told.is_err();
+                told
             }
-            Ending::Error(value) => Err(Failure::said(worded(&value, name))),
+            Ending::Error(value) => {
+                call.server.stats.is_counted = is_counted(&value);
+                Err(Failure::said(worded(&value, name)))
+            }
             Ending::Ended(why) => Err(Failure::undone(undone(why))),
             Ending::Failed(failure) => Err(failure),
         };
@@ -314,6 +335,12 @@ fn undone(why: Ended) -> &'static str {
              did is undone."
         }
     }
+}
+
+/// Whether a script's error is that of a command of its, which has been counted.
+fn is_counted(value: &Value) -> bool {
+    let Value::Table(table) = value else { return false };
+    table.raw_get::<bool>(convert::COUNTED).is_ok_and(|counted| counted)
 }
 
 /// What a client is told of a script's error (`luaCallFunction`).

@@ -223,3 +223,20 @@ fn tracking_by_prefix_by_choice_and_by_redirection() {
     rig.run_as(writer, "SET a 4");
     assert!(rig.run("CLIENT TRACKINGINFO").contains("broken_redirect"));
 }
+
+#[test]
+fn beyond_so_many_tracked_keys_some_are_told_as_changed() {
+    let mut rig = Rig::new();
+    rig.run("HELLO 3");
+    rig.check("CLIENT TRACKING on", "OK");
+    rig.check("MGET a b c", "[(nil) (nil) (nil)]");
+    assert!(rig.told(rig.conn).is_empty());
+    rig.check("CONFIG SET tracking-table-max-keys 2", "OK");
+    assert_eq!(rig.told(rig.conn).len(), 1);
+    rig.check("MGET d e", "[(nil) (nil)]");
+    assert_eq!(rig.told(rig.conn).len(), 2);
+    rig.check("CONFIG SET tracking-table-max-keys 0", "OK");
+    rig.check("MGET f g h", "[(nil) (nil) (nil)]");
+    assert!(rig.told(rig.conn).is_empty());
+    rig.check("CONFIG GET tracking-table-max-keys", r#"{"tracking-table-max-keys" "0"}"#);
+}
