@@ -138,6 +138,8 @@ pub struct Server {
     pub unblocked: Vec<(ConnId, bool)>,
     pub stats: Stats,
     pub pause: Option<Pause>,
+    /// Whose command waits for its end.
+    pub paused: Vec<ConnId>,
     /// DEBUG SET-ACTIVE-EXPIRE 0: expired keys are removed only when they are written.
     pub keeps_expired: bool,
     /// What INFO was told last of the databases, and until when it is good enough.

@@ -14,6 +14,7 @@ use crate::pubsub::Space;
 use crate::query::{Answer, Query};
 use crate::script::Usage;
 use crate::server::Server;
+use crate::session::Session;
 use crate::stats::BATCH_ROWS;
 
 pub const COMMANDS: &[Command] = &[Command::plain(
@@ -201,6 +202,7 @@ fn server(text: &mut String, call: &Call<'_>) {
 fn clients(text: &mut String, call: &Call<'_>) {
     let server = &*call.server;
     let blocked = server.sessions.iter().filter(|session| session.blocked.is_some()).count();
+    let paused = server.paused.iter().filter(|conn| server.sessions.get(**conn).is_some()).count();
     let others = server.sessions.iter().chain([&*call.session]);
     let pubsub = others.filter(|session| !session.subscriptions.is_empty()).count();
     fields(
@@ -212,7 +214,7 @@ fn clients(text: &mut String, call: &Call<'_>) {
             ("maxclients", &server.settings.max_clients),
             ("client_recent_max_input_buffer", &0),
             ("client_recent_max_output_buffer", &0),
-            ("blocked_clients", &blocked),
+            ("blocked_clients", &(blocked + paused)),
             ("tracking_clients", &server.tracking.clients()),
             ("pubsub_clients", &pubsub),
             ("clients_in_timeout_table", &blocked),
@@ -241,13 +243,16 @@ fn human(bytes: usize) -> String {
     format!("{bytes}B")
 }
 
-/// Copies of rows are what is counted: a limit on them evicts no key.
+/// Copies of rows are what is counted, with what clients and scripts need: a limit on them evicts
+/// no key.
 fn memory(text: &mut String, call: &Call<'_>) {
-    let (used, limit) = (call.keys.bytes(), call.server.settings.memory);
-    let percentage = format!("{:.2}%", used as f64 * 100.0 / limit.max(1) as f64);
+    let (dataset, limit) = (call.keys.bytes(), call.server.settings.memory);
+    let percentage = format!("{:.2}%", dataset as f64 * 100.0 / limit.max(1) as f64);
     let scripts = call.server.scripts.as_ref().map_or(Usage::default(), |all| all.usage());
     let Usage { lua, scripts, script_bytes, libraries, functions, library_bytes } = scripts;
     let texts = script_bytes + library_bytes;
+    let clients = call.server.sessions.len() * size_of::<Session>();
+    let used = dataset + clients + lua + texts;
     fields(
         text,
         "Memory",
@@ -259,9 +264,9 @@ fn memory(text: &mut String, call: &Call<'_>) {
             ("used_memory_peak", &used),
             ("used_memory_peak_human", &human(used)),
             ("used_memory_peak_perc", &percentage),
-            ("used_memory_overhead", &0),
+            ("used_memory_overhead", &(used - dataset)),
             ("used_memory_startup", &0),
-            ("used_memory_dataset", &used),
+            ("used_memory_dataset", &dataset),
             ("used_memory_dataset_perc", &"100.00%"),
             ("allocator_allocated", &used),
             ("allocator_active", &used),
@@ -297,7 +302,7 @@ fn memory(text: &mut String, call: &Call<'_>) {
             ("mem_replication_backlog", &0),
             ("mem_total_replication_buffers", &0),
             ("mem_clients_slaves", &0),
-            ("mem_clients_normal", &0),
+            ("mem_clients_normal", &clients),
             ("mem_cluster_links", &0),
             ("mem_aof_buffer", &0),
             ("mem_allocator", &"libc"),

@@ -118,8 +118,6 @@ pub struct Engine {
     undoing: Option<Option<String>>,
     /// What those batches were.
     undone: Vec<crate::flow::Open>,
-    /// Parked by CLIENT PAUSE.
-    paused: Vec<ConnId>,
     /// When batches in flight were sent, in microseconds.
     sent: Vec<(u64, i64)>,
     /// Copies of what is in flight have been forgotten: rows are not looked up until it has landed.
@@ -157,7 +155,6 @@ impl Engine {
             throttled: Vec::new(),
             undoing: None,
             undone: Vec::new(),
-            paused: Vec::new(),
             sent: Vec::new(),
             unsettled: false,
             unfolded: 0,
@@ -224,7 +221,7 @@ impl Engine {
             }
         }
         if self.is_paused(session, command, args) {
-            self.paused.push(session.conn);
+            self.server.paused.push(session.conn);
             return Ran::Parked;
         }
         if let Some(multi) = &mut session.multi {
@@ -535,7 +532,7 @@ impl Engine {
         self.expire_blocked();
         self.end_pause();
         self.expire_keys();
-        self.server.tell_dropped();
+        self.server.tell_gathered();
         if self.undoing.is_some() {
             if self.in_flight.is_empty() {
                 self.undo_all();

@@ -42,7 +42,9 @@ pub use host::Clock;
 pub use library::{Libraries, Library, Policy};
 pub use machine::Registered;
 
+use crate::args::Args;
 use crate::call::Call;
+use crate::command::Command;
 use crate::failure::{Failure, Outcome};
 use cache::{Cache, Script};
 use host::Ended;
@@ -83,6 +85,26 @@ pub struct Usage {
 impl fmt::Debug for Scripts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scripts").field("cached", &self.cache.len()).finish_non_exhaustive()
+    }
+}
+
+/// Whether the script or function that this command runs says that it writes nothing.
+pub fn is_read_only(scripts: Option<&Scripts>, command: &Command, args: Args<'_>) -> bool {
+    let permits =
+        |text: &[u8]| shebang::of_script(text).is_ok_and(|(permits, _)| permits.no_writes);
+    match command.name {
+        "eval_ro" | "evalsha_ro" | "fcall_ro" => true,
+        "eval" => permits(args.at(1)),
+        "evalsha" => {
+            let digest = sha1::unhex(args.at(1));
+            let script = scripts.zip(digest).and_then(|(all, digest)| all.cache.get(&digest));
+            script.is_some_and(|script| script.permits.no_writes)
+        }
+        "fcall" => {
+            let callee = scripts.and_then(|all| all.libraries.find(args.at(1)));
+            callee.is_some_and(|callee| callee.no_writes)
+        }
+        _ => false,
     }
 }
 
