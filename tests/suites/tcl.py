@@ -28,14 +28,11 @@ UNITS = [
     "unit/type/string", "unit/type/incr", "unit/type/list", "unit/type/list-2",
     "unit/type/list-3", "unit/type/hash", "unit/type/set", "unit/type/zset",
     "unit/type/stream", "unit/type/stream-cgroups", "unit/keyspace", "unit/scan", "unit/expire",
-    "unit/multi", "unit/pubsub", "unit/pubsubshard", "unit/scripting", "unit/bitops", "unit/bitfield", "unit/sort",
+    "unit/multi", "unit/pubsub", "unit/scripting", "unit/bitops", "unit/bitfield", "unit/sort",
     "unit/dump", "unit/auth", "unit/protocol", "unit/introspection", "unit/introspection-2",
     "unit/other", "unit/info", "unit/quit", "unit/querybuf", "unit/limits", "unit/hyperloglog",
     "unit/geo", "unit/functions", "unit/tracking", "unit/slowlog", "unit/info-command",
-    "unit/pause", "unit/lazyfree", "unit/wait", "unit/latency-monitor", "unit/networking",
-    "unit/obuf-limits", "unit/acl", "unit/acl-v2", "unit/maxmemory", "unit/violations",
-    "unit/replybufsize", "unit/client-eviction", "unit/memefficiency", "unit/aofrw",
-    "unit/cluster/scripting", "unit/cluster/misc", "unit/cluster/multi-slot-operations",
+    "unit/pause", "unit/lazyfree", "unit/violations",
 ]
 
 # A unit without any progress for so long hangs; none takes as long as the second. A test may
