@@ -202,7 +202,6 @@ fn server(text: &mut String, call: &Call<'_>) {
 fn clients(text: &mut String, call: &Call<'_>) {
     let server = &*call.server;
     let blocked = server.sessions.iter().filter(|session| session.blocked.is_some()).count();
-    let paused = server.paused.iter().filter(|conn| server.sessions.get(**conn).is_some()).count();
     let others = server.sessions.iter().chain([&*call.session]);
     let pubsub = others.filter(|session| !session.subscriptions.is_empty()).count();
     fields(
@@ -214,7 +213,7 @@ fn clients(text: &mut String, call: &Call<'_>) {
             ("maxclients", &server.settings.max_clients),
             ("client_recent_max_input_buffer", &0),
             ("client_recent_max_output_buffer", &0),
-            ("blocked_clients", &(blocked + paused)),
+            ("blocked_clients", &(blocked + server.paused.len())),
             ("tracking_clients", &server.tracking.clients()),
             ("pubsub_clients", &pubsub),
             ("clients_in_timeout_table", &blocked),

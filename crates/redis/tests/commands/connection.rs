@@ -299,4 +299,12 @@ fn a_pause_of_writes_lets_scripts_pass_that_say_they_write_nothing() {
         assert!(matches!(ran, Ran::Parked), "{line}: {ran:?}");
     }
     assert!(rig.run("INFO clients").contains("blocked_clients:3"));
+    rig.engine.disconnect(other);
+    let gone = rig.client();
+    try_run(&mut rig, gone, "SET a 1");
+    rig.engine.disconnect(gone);
+    assert!(rig.run("INFO clients").contains("blocked_clients:3"));
+    rig.check("CLIENT UNPAUSE", "OK");
+    rig.turn();
+    assert!(rig.run("INFO clients").contains("blocked_clients:0"));
 }
