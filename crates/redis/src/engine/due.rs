@@ -25,12 +25,15 @@ impl Engine {
 
     /// Not while rows can't be deleted: the keys are not seen anyway. Nor while clients are paused.
     fn may_expire(&self) -> bool {
-        let server = &self.server;
-        !server.keeps_expired
-            && server.away.is_none()
+        !self.keeps_expired()
+            && self.server.away.is_none()
             && self.undoing.is_none()
-            && server.pause.is_none()
             && !self.is_full()
+    }
+
+    /// No key is removed because its time is over, wherever it is.
+    pub(super) fn keeps_expired(&self) -> bool {
+        self.server.keeps_expired || self.server.pause.is_some()
     }
 
     /// Removes keys whose time is over.

@@ -35,7 +35,8 @@ impl Engine {
                     self.keys.loaded(db, &key, row);
                     self.arrived(loading.conns);
                 }
-                Told::Expired { keys } if self.server.keeps_expired => drop(keys),
+                // The next round finds them again.
+                Told::Expired { keys } if self.keeps_expired() => drop(keys),
                 Told::Expired { keys } => {
                     for (db, key, version) in keys {
                         self.keys.begin(db, self.now, true, false);

@@ -193,6 +193,12 @@ fn what_is_swept_in_the_tables_is_told_as_expired() {
         row.version
     };
     let key: Box<[u8]> = b"a"[..].into();
+    // Not while clients are paused.
+    rig.check("CLIENT PAUSE 1000 WRITE", "OK");
+    rig.tables.told(Told::Expired { keys: vec![(0, key.clone(), version)] });
+    assert!(rig.told(listener).is_empty());
+    assert_eq!(rig.tables.lock().tables.kv.len(), 1);
+    rig.check("CLIENT UNPAUSE", "OK");
     rig.tables.told(Told::Expired { keys: vec![(0, key, version)] });
     assert_eq!(rig.told(listener), [r#"<"message" "__keyevent@0__:expired" "a">"#]);
     assert!(rig.tables.lock().tables.kv.is_empty());
