@@ -2,7 +2,7 @@
 
 use super::{Command, Flags};
 use crate::args::Args;
-use crate::call::Call;
+use crate::call::{whole, Call};
 use crate::failure::{Failure, Outcome};
 use crate::reply::Reply;
 use crate::session::{ReplyMode, Session};
@@ -58,16 +58,11 @@ fn echo(call: &mut Call<'_>) -> Outcome {
 }
 
 fn select(call: &mut Call<'_>) -> Outcome {
-    let db = super::number::integer(call.args.at(1))?;
-    match u16::try_from(db).ok().filter(|db| *db < call.keys.databases()) {
-        Some(db) => {
-            call.session.db = db;
-            call.keys.select(db);
-            call.reply.ok();
-            Ok(())
-        }
-        None => Err(Failure::text("ERR DB index is out of range")),
-    }
+    let db = super::keys::database(call, call.args.at(1))?;
+    call.session.db = db;
+    call.keys.select(db);
+    call.reply.ok();
+    Ok(())
 }
 
 fn quit(call: &mut Call<'_>) -> Outcome {
@@ -123,8 +118,8 @@ pub fn parse_hello(args: Args<'_>) -> Result<Hello<'_>, Failure> {
             hello.name = Some(check_name(args.at(at + 1), "Client names")?);
             at += 2;
         } else {
-            let option = String::from_utf8_lossy(args.at(at));
-            return Err(Failure::said(format!("ERR Syntax error in HELLO option '{option}'")));
+            let option = whole(args.at(at));
+            return Err(Failure::joined(&[b"ERR Syntax error in HELLO option '", option, b"'"]));
         }
     }
     Ok(hello)

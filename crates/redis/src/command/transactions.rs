@@ -179,10 +179,10 @@ pub fn refused(keys: &mut Keyspace, session: &mut Session, failure: Failure) -> 
     session.multi = None;
     unwatch_all(keys, session);
     match failure {
-        Failure::Said(text) => Failure::said(format!(
-            "EXECABORT Transaction discarded because of: {}",
-            text.strip_prefix("ERR ").unwrap_or(&text)
-        )),
+        Failure::Said(text) => {
+            let why = text.strip_prefix(b"ERR ").unwrap_or(&text);
+            Failure::joined(&[b"EXECABORT Transaction discarded because of: ", why])
+        }
         other => other,
     }
 }

@@ -27,6 +27,21 @@ fn an_id_of_now_is_made_and_never_goes_back() {
     rig.reads("XLEN s", "4");
 }
 
+/// `strtoull` reads more than digits.
+#[test]
+fn ids_are_read_as_c_reads_numbers() {
+    let table = [
+        ("XADD x 1-5 a 1", "\"1-5\""),
+        ("XDEL x \" 1-5\"", "1"),
+        ("XADD x \"+1-\\x096\" a 1", "\"1-6\""),
+        ("XADD x 1--05 a 1", "\"1-18446744073709551611\""),
+        ("XADD x \"2-1\\x00-9\" a 1", "\"2-1\""),
+        ("XADD x 3--5 a 1", "!ERR Invalid stream ID specified as stream command argument"),
+        ("XADD x \"3- \" a 1", "!ERR Invalid stream ID specified as stream command argument"),
+    ];
+    crate::check(2, &table);
+}
+
 #[test]
 fn about_so_many_are_kept_by_whole_nodes() {
     let mut rig = Rig::new();

@@ -7,7 +7,7 @@
 //! Source of the words: `src/acl.c` and `src/networking.c` of Redis 7.2.
 
 use ::redis::args::Args;
-use ::redis::call;
+use ::redis::call::{self, whole};
 use ::redis::command::Flags;
 use ::redis::reply::Reply;
 use wire::pg::auth::Secret;
@@ -86,13 +86,14 @@ impl Client {
         if allowed {
             return None;
         }
-        self.say(taken, |to| to.error(NOT_AUTHENTICATED));
+        self.say(taken, |to| to.error(NOT_AUTHENTICATED.as_bytes()));
         Some(Flow::Next)
     }
 
+    /// It reads nothing of what it may have had done.
     fn browser(&mut self) -> Flow {
         tracing::warn!(event = "redis_http", "HTTP at the Redis door: the connection is closed");
-        Flow::Last
+        Flow::Cut
     }
 
     /// What the engine does for RESET is not all.
@@ -117,7 +118,7 @@ impl Client {
             _ => Some("ERR syntax error"),
         };
         if let Some(error) = error {
-            self.say(taken, |to| to.error(error));
+            self.say(taken, |to| to.error(error.as_bytes()));
             return Flow::Next;
         }
         let (user, password) = match args.len() {
@@ -142,7 +143,7 @@ impl Client {
 
     fn hello(&mut self, turn: &mut Turn<'_>, args: Args<'_>, taken: usize) -> Flow {
         let asked = match self.spoils_multi(turn) {
-            true => Err("ERR Command not allowed inside a transaction".to_owned()),
+            true => Err(b"ERR Command not allowed inside a transaction".to_vec()),
             false => read_hello(args),
         };
         let Hello { protocol, credentials, name } = match asked {
@@ -156,7 +157,7 @@ impl Client {
         match credentials {
             Some((user, password)) => self.log_in(turn, Some(user), password, wish, taken),
             None if !self.open => {
-                self.say(taken, |to| to.error(HELLO_NOT_AUTHENTICATED));
+                self.say(taken, |to| to.error(HELLO_NOT_AUTHENTICATED.as_bytes()));
                 Flow::Next
             }
             None => {
@@ -197,9 +198,9 @@ impl Client {
             }
             Judged::Wrong => {
                 refused(turn, &user);
-                self.say(taken, |to| to.error(WRONG_PASSWORD));
+                self.say(taken, |to| to.error(WRONG_PASSWORD.as_bytes()));
             }
-            Judged::Nobody => self.say(taken, |to| to.error(NO_DEFAULT_USER)),
+            Judged::Nobody => self.say(taken, |to| to.error(NO_DEFAULT_USER.as_bytes())),
             Judged::Ask(secret) => {
                 let Some(pool) = turn.pool else { return Flow::Next };
                 turn.effects.push(Effect::Control(ToControl::LogIn {
@@ -231,11 +232,11 @@ impl Client {
             }
             Ok(false) => {
                 refused(turn, &user);
-                self.say_waited(command, |to| to.error(WRONG_PASSWORD));
+                self.say_waited(command, |to| to.error(WRONG_PASSWORD.as_bytes()));
             }
             Err(why) => {
                 let error = format!("ERR the user could not be looked up: {why}");
-                self.say_waited(command, |to| to.error(&error));
+                self.say_waited(command, |to| to.error(error.as_bytes()));
             }
         }
     }
@@ -318,17 +319,15 @@ struct Hello<'a> {
 }
 
 /// Source: `helloCommand` in `src/networking.c` of Redis 7.2.
-fn read_hello<'a>(args: Args<'a>) -> Result<Hello<'a>, String> {
+fn read_hello<'a>(args: Args<'a>) -> Result<Hello<'a>, Vec<u8>> {
     let mut hello = Hello { protocol: None, credentials: None, name: None };
     if let Some(version) = args.get(1) {
         let text = std::str::from_utf8(version).unwrap_or_default();
         hello.protocol = match text.parse::<i64>() {
             Ok(2) => Some(Protocol::Resp2),
             Ok(3) => Some(Protocol::Resp3),
-            Ok(_) => return Err("NOPROTO unsupported protocol version".to_owned()),
-            Err(_) => {
-                return Err("ERR Protocol version is not an integer or out of range".to_owned())
-            }
+            Ok(_) => return Err("NOPROTO unsupported protocol version".into()),
+            Err(_) => return Err("ERR Protocol version is not an integer or out of range".into()),
         };
     }
     let mut at = 2;
@@ -342,13 +341,13 @@ fn read_hello<'a>(args: Args<'a>) -> Result<Hello<'a>, String> {
             if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
                 return Err("ERR Client names cannot contain spaces, newlines or special \
                             characters."
-                    .to_owned());
+                    .into());
             }
             hello.name = Some(name);
             at += 2;
         } else {
-            let option = String::from_utf8_lossy(args.at(at));
-            return Err(format!("ERR Syntax error in HELLO option '{option}'"));
+            let option = whole(args.at(at));
+            return Err([b"ERR Syntax error in HELLO option '", option, b"'"].concat());
         }
     }
     Ok(hello)

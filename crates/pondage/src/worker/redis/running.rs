@@ -11,7 +11,7 @@ use ::redis::flow::{Barrier, Fate};
 use ::redis::reply::{Recorded, Reply};
 use wire::resp::{Limits, Parser, Span};
 
-use super::client::{Client, Entry, Hold, Redo, Start};
+use super::client::{Client, Entry, Held, Hold, Redo, Start};
 use super::writer::Writer;
 use super::Effect;
 use crate::config::{Config, PoolConfig};
@@ -44,6 +44,8 @@ pub(super) enum Flow {
     Stay,
     /// It is done with, and no other runs ever.
     Last,
+    /// As [`Flow::Last`], and what has not been written yet never is.
+    Cut,
 }
 
 impl Client {
@@ -83,6 +85,12 @@ impl Client {
                         Flow::Last => {
                             at += taken;
                             self.leaving = true;
+                        }
+                        Flow::Cut => {
+                            self.out.clear();
+                            self.held = Held::default();
+                            self.leaving = true;
+                            return (0, false);
                         }
                     }
                 }
@@ -297,7 +305,7 @@ impl Client {
                         redo.at += 1;
                         let mut told = Vec::new();
                         let mut writer = Writer { out: &mut told, protocol: self.protocol };
-                        writer.error(&format!("ERR {why}"));
+                        writer.error(format!("ERR {why}").as_bytes());
                         self.replace(at, &told, None, Start::Any);
                     } else if !self.run_again(turn, parser, at, start) {
                         return Ok(());

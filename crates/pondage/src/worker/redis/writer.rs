@@ -23,8 +23,8 @@ impl Reply for Writer<'_> {
         reply::put_simple(self.out, text);
     }
 
-    fn error(&mut self, text: &str) {
-        reply::put_error(self.out, text.as_bytes());
+    fn error(&mut self, text: &[u8]) {
+        reply::put_error(self.out, text);
     }
 
     fn integer(&mut self, value: i64) {
@@ -61,6 +61,10 @@ impl Reply for Writer<'_> {
 
     fn double(&mut self, value: f64) {
         reply::put_double(self.out, &double::text(value), self.protocol);
+    }
+
+    fn decimal(&mut self, value: f64) {
+        reply::put_double(self.out, &double::human(value), self.protocol);
     }
 
     fn boolean(&mut self, value: bool) {

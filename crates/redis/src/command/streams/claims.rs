@@ -1,7 +1,7 @@
 //! What is delivered and not acknowledged: XPENDING, XCLAIM, XAUTOCLAIM.
 
 use super::{
-    bound, id, no_group, parse_id, tell_entry, tell_id, Call, Failure, Id, Outcome, ID_MAX,
+    bound, id, no_group, parse_id, tell_entry, tell_id, whole, Call, Failure, Id, Outcome, ID_MAX,
 };
 use crate::command::number::integer;
 use crate::reply::Reply;
@@ -115,8 +115,8 @@ fn options(call: &Call<'_>, mut at: usize) -> Result<Options, Failure> {
             at += 1;
             options.last = id(args.at(at), 0)?;
         } else {
-            let word = super::lossy(args.at(at));
-            return Err(Failure::said(format!("ERR Unrecognized XCLAIM option '{word}'")));
+            let word = whole(args.at(at));
+            return Err(Failure::joined(&[b"ERR Unrecognized XCLAIM option '", word, b"'"]));
         }
         at += 1;
     }

@@ -1,6 +1,6 @@
 //! XREAD and XREADGROUP.
 
-use super::{after, id, lossy, tell_entry, tell_id, Args, Call, Failure, Id, Outcome, ID_MAX};
+use super::{after, id, tell_entry, tell_id, whole, Args, Call, Failure, Id, Outcome, ID_MAX};
 use crate::args::Words;
 use crate::command::number::integer;
 use crate::session::Otherwise;
@@ -121,12 +121,13 @@ fn starts(call: &mut Call<'_>, wish: &Wish<'_>) -> Result<Vec<From>, Failure> {
         let stream = call.keys.stream(key)?;
         if let Some((group, _)) = wish.group {
             if stream.and_then(|stream| stream.group(group)).is_none() {
-                return Err(Failure::said(format!(
-                    "NOGROUP No such key '{}' or consumer group '{}' in XREADGROUP with GROUP \
-                     option",
-                    lossy(key),
-                    lossy(group)
-                )));
+                return Err(Failure::joined(&[
+                    b"NOGROUP No such key '",
+                    whole(key),
+                    b"' or consumer group '",
+                    whole(group),
+                    b"' in XREADGROUP with GROUP option",
+                ]));
             }
         }
         found.push(match (word, wish.group) {
