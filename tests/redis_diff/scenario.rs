@@ -6,6 +6,7 @@ use std::fmt;
 use crate::connection::words;
 use crate::dice::Dice;
 use crate::grammar::FAMILIES;
+use crate::reply::quoted;
 use crate::scripts;
 use crate::template::Template;
 
@@ -49,7 +50,7 @@ pub enum Step {
 }
 
 /// Broken requests and inline ones. Each is complete: a PING behind it is answered, or the
-/// connection closed.
+/// connection closed. How many words are too many is left out: Redis has no ceiling of its own.
 const RAW: &[&[u8]] = &[
     b"PING\r\n",
     b"ping\n",
@@ -69,7 +70,6 @@ const RAW: &[&[u8]] = &[
     b"*1x\r\n",
     b"* 1\r\n",
     b"*\r\n",
-    b"*1048577\r\n",
     b"*2147483648\r\n",
     b"*99999999999999999999\r\n",
     b"*1\r\n+PING\r\n",
@@ -358,8 +358,7 @@ impl Writer {
 
 /// One command, its words quoted.
 pub fn shown(command: &[Vec<u8>]) -> String {
-    let words: Vec<String> =
-        command.iter().map(|word| format!("\"{}\"", word.escape_ascii())).collect();
+    let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     words.join(" ")
 }
 
