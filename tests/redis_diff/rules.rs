@@ -14,6 +14,9 @@ enum Rule {
     /// SORT BY leaves open how equal weights are ordered, and a set that is not sorted; what GET
     /// adds goes with them.
     UnorderedGroups(usize),
+    /// SORT ALPHA compares C's strings: those with the same bytes before a zero byte come in any
+    /// order.
+    Collated,
     /// A time that runs: the replies are read one after the other.
     Near(i64),
     /// Chance, a clock or an implementation decides: kind and number of elements only.
@@ -79,6 +82,8 @@ fn sorted_by(command: &[Vec<u8>]) -> Rule {
         // What comes first in a set that is not sorted is anybody's guess.
         (true, true) => Rule::Shape,
         (true, false) => Rule::UnorderedGroups(gets.max(1)),
+        // What is stored is compared as bytes.
+        (false, _) if has("ALPHA") && !has("STORE") => Rule::Collated,
         (false, _) => Rule::Exact,
     }
 }
@@ -137,6 +142,7 @@ impl Rules {
                     || same_sketches(oracle, subject)
                     || (tells_scores(command) && self.same_scores(oracle, subject))
             }
+            (Rule::Collated, ..) => collated(oracle) == collated(subject),
             (Rule::Near(by), Line(b':', _), Line(b':', _)) => near(oracle, subject, by),
             (Rule::Shape, Many(tag, left), Many(other, right)) => {
                 tag == other && (varies(command) || left.len() == right.len())
@@ -252,6 +258,17 @@ fn near(left: &Reply, right: &Reply, by: i64) -> bool {
     }
 }
 
+/// Up to a zero byte.
+fn collated(reply: &Reply) -> Reply {
+    match reply {
+        Many(tag, children) => Many(*tag, children.iter().map(collated).collect()),
+        Bulk(tag, text) => {
+            Bulk(*tag, text.split(|byte| *byte == 0).next().unwrap_or_default().to_vec())
+        }
+        other => other.clone(),
+    }
+}
+
 fn in_order(rule: Rule, reply: &Reply) -> Reply {
     let Many(tag, children) = reply else {
         return reply.clone();
@@ -343,6 +360,8 @@ mod tests {
         check("PTTL a", "-ERR x\r\n", ":100000\r\n", false);
         check("SORT a BY nosort", "*2\r\n:1\r\n:2\r\n", "*2\r\n:2\r\n:1\r\n", true);
         check("SORT a", "*2\r\n:1\r\n:2\r\n", "*2\r\n:2\r\n:1\r\n", false);
+        check("SORT a ALPHA", "*2\r\n$1\r\n\0\r\n$0\r\n\r\n", "*2\r\n$0\r\n\r\n$1\r\n\0\r\n", true);
+        check("SORT a ALPHA", "*1\r\n$1\r\na\r\n", "*1\r\n$1\r\nb\r\n", false);
         check("XINFO GROUPS a", "*2\r\n+idle\r\n:1\r\n", "*2\r\n+idle\r\n:2\r\n", true);
         check("XINFO GROUPS a", "*2\r\n+lag\r\n:1\r\n", "*2\r\n+lag\r\n:2\r\n", false);
     }

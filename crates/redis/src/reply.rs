@@ -9,6 +9,8 @@ use std::fmt;
 pub trait Reply {
     /// 2 or 3: some commands reply with another shape.
     fn protocol(&self) -> u8;
+    /// What follows is in this protocol.
+    fn switch(&mut self, protocol: u8);
     /// A status such as `OK`.
     fn simple(&mut self, text: &str);
     /// Code and text, without the leading `-`; it may quote bytes of a client that are no UTF-8.
@@ -67,6 +69,7 @@ const BOOLEAN: u8 = 12;
 const BIG_NUMBER: u8 = 13;
 const VERBATIM: u8 = 14;
 const DECIMAL: u8 = 15;
+const SWITCH: u8 = 16;
 
 impl Recorded {
     pub fn new(protocol: u8) -> Recorded {
@@ -139,6 +142,7 @@ impl Recorded {
                 SET => reply.set(number as usize),
                 PUSH => reply.push(number as usize),
                 DOUBLE => reply.double(f64::from_bits(number)),
+                SWITCH => reply.switch(number as u8),
                 DECIMAL => reply.decimal(f64::from_bits(number)),
                 _ => reply.boolean(number != 0),
             }
@@ -155,6 +159,13 @@ fn next(steps: &[u8]) -> Option<(u8, u64, &[u8])> {
 impl Reply for Recorded {
     fn protocol(&self) -> u8 {
         self.protocol
+    }
+
+    fn switch(&mut self, protocol: u8) {
+        if self.protocol != protocol {
+            self.protocol = protocol;
+            self.step(SWITCH, u64::from(protocol));
+        }
     }
 
     fn simple(&mut self, text: &str) {
@@ -286,6 +297,10 @@ impl Line {
 impl Reply for Line {
     fn protocol(&self) -> u8 {
         self.protocol
+    }
+
+    fn switch(&mut self, protocol: u8) {
+        self.protocol = protocol;
     }
 
     fn simple(&mut self, text: &str) {

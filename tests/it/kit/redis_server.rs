@@ -28,6 +28,8 @@ impl RedisServer {
             .arg(directory.path())
             .arg("--logfile")
             .arg(&log)
+            // SORT ALPHA compares as the locale says.
+            .env("LC_ALL", "C")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -133,7 +133,8 @@ pub fn check_name<'a>(name: &'a [u8], what: &str) -> Result<&'a [u8], Failure> {
     Err(Failure::said(format!("ERR {what} cannot contain spaces, newlines or special characters.")))
 }
 
-/// HELLO in a transaction; the door itself takes any other.
+/// HELLO in a transaction; the door itself takes any other. What comes behind it is told in its
+/// protocol.
 fn hello(call: &mut Call<'_>) -> Outcome {
     let hello = parse_hello(call.args)?;
     if hello.auth.is_some() {
@@ -143,6 +144,7 @@ fn hello(call: &mut Call<'_>) -> Outcome {
         call.session.name = name.into();
     }
     call.session.protocol = hello.protocol.unwrap_or(call.session.protocol);
+    call.reply.switch(call.session.protocol);
     greet(call.session, call.reply);
     Ok(())
 }

@@ -187,19 +187,12 @@ fn move_key(call: &mut Call<'_>) -> Outcome {
         return Err(SAME);
     }
     let (there, taken) = (call.keys.exists(key)?, exists_in(call, target, key)?);
-    let moved = match call.keys.take(key) {
-        _ if !there || taken => false,
-        taken => match taken? {
-            Some((value, expires)) => {
-                call.event(b'g', "move_from", key);
-                put_in(call, target, key, value, expires, "move_to")?;
-                true
-            }
-            None => false,
-        },
-    };
-    call.reply.integer(i64::from(moved));
-    Ok(())
+    // Only now may it be taken away.
+    let moved = if there && !taken { call.keys.take(key)? } else { None };
+    call.reply.integer(i64::from(moved.is_some()));
+    let Some((value, expires)) = moved else { return Ok(()) };
+    call.event(b'g', "move_from", key);
+    put_in(call, target, key, value, expires, "move_to")
 }
 
 fn swapdb(call: &mut Call<'_>) -> Outcome {

@@ -79,6 +79,7 @@ fn exec(call: &mut Call<'_>) -> Outcome {
         call.keys.rely_on(&key)?;
     }
     call.keys.select(db);
+    let protocol = call.session.protocol;
     // It stays with the session until nothing can miss any more.
     let commands = call.session.multi.as_mut().map(|multi| std::mem::take(&mut multi.commands));
     let commands = commands.unwrap_or_default();
@@ -86,6 +87,9 @@ fn exec(call: &mut Call<'_>) -> Outcome {
     let over = matches!(result, Err(Failure::Undone(_)));
     if let (Err(_), false, Some(multi)) = (&result, over, &mut call.session.multi) {
         multi.commands = commands;
+        // It runs again from its beginning, in the database and protocol of then.
+        (call.session.db, call.session.protocol) = (db, protocol);
+        call.reply.switch(protocol);
         return result;
     }
     forget(call);

@@ -159,6 +159,9 @@ impl Reply for Builder<'_> {
         self.protocol
     }
 
+    /// Within a script HELLO is refused.
+    fn switch(&mut self, _protocol: u8) {}
+
     fn simple(&mut self, text: &str) {
         let value = self.lua.create_string(text).and_then(|text| self.held("ok", text));
         self.put(value.map(Value::Table));

@@ -263,6 +263,7 @@ impl redis::reply::Reply for Text {
     fn decimal(&mut self, _: f64) {}
     fn boolean(&mut self, _: bool) {}
     fn big_number(&mut self, _: &str) {}
+    fn switch(&mut self, _: u8) {}
     fn verbatim(&mut self, _: &str, _: &[u8]) {}
     fn mark(&self) -> usize {
         0

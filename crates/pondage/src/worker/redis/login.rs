@@ -10,6 +10,7 @@ use ::redis::args::Args;
 use ::redis::call::{self, whole};
 use ::redis::command::Flags;
 use ::redis::reply::Reply;
+use ::redis::session::ConnId;
 use wire::pg::auth::Secret;
 use wire::resp::Protocol;
 
@@ -71,7 +72,10 @@ impl Client {
     ) -> Option<Flow> {
         match args.at(0).len() {
             4 if args.is(0, "auth") => return Some(self.auth(turn, args, taken)),
-            5 if args.is(0, "hello") => return Some(self.hello(turn, args, taken)),
+            // In a transaction it is queued as any other.
+            5 if args.is(0, "hello") && !(self.open && in_multi(self.conn, turn)) => {
+                return Some(self.hello(turn, args, taken));
+            }
             // A browser that was talked into speaking to us.
             4 if args.is(0, "post") => return Some(self.browser()),
             5 if args.is(0, "host:") => return Some(self.browser()),
@@ -142,11 +146,7 @@ impl Client {
     }
 
     fn hello(&mut self, turn: &mut Turn<'_>, args: Args<'_>, taken: usize) -> Flow {
-        let asked = match self.spoils_multi(turn) {
-            true => Err(b"ERR Command not allowed inside a transaction".to_vec()),
-            false => read_hello(args),
-        };
-        let Hello { protocol, credentials, name } = match asked {
+        let Hello { protocol, credentials, name } = match read_hello(args) {
             Ok(asked) => asked,
             Err(error) => {
                 self.say(taken, |to| to.error(&error));
@@ -264,6 +264,10 @@ impl Client {
             false => self.say(command, hello),
         }
     }
+}
+
+fn in_multi(conn: ConnId, turn: &mut Turn<'_>) -> bool {
+    turn.engine.session(conn).is_some_and(|session| session.multi.is_some())
 }
 
 /// Who a client is before it has said so.

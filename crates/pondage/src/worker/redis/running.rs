@@ -135,7 +135,9 @@ impl Client {
         let (conn, protocol) = (self.conn, self.protocol);
         let out = self.replies();
         let mark = out.len();
-        let ran = turn.engine.run(conn, args, turn.now, &mut Writer { out, protocol });
+        let mut writer = Writer { out, protocol };
+        let ran = turn.engine.run(conn, args, turn.now, &mut writer);
+        self.protocol = writer.protocol;
         match ran {
             Ran::Done { barrier, before, close } => {
                 let barrier = barrier.filter(|b| turn.engine.fate(*b) != Fate::Committed);
@@ -190,10 +192,15 @@ impl Client {
     ) {
         let protocol = self.protocol;
         if self.held.is_empty() && barrier.is_none() {
-            return put(&mut Writer { out: &mut self.out, protocol });
+            let mut writer = Writer { out: &mut self.out, protocol };
+            put(&mut writer);
+            self.protocol = writer.protocol;
+            return;
         }
         let mark = self.held.bytes.len();
-        put(&mut Writer { out: &mut self.held.bytes, protocol });
+        let mut writer = Writer { out: &mut self.held.bytes, protocol };
+        put(&mut writer);
+        self.protocol = writer.protocol;
         let reply = self.held.bytes.len() - mark;
         self.held.push(Entry { reply, command, barrier, start });
     }
@@ -234,7 +241,9 @@ impl Client {
             let at = redo.at;
             redo.at += 1;
             let mut told = Vec::new();
-            reply.tell(&mut Writer { out: &mut told, protocol: self.protocol });
+            let mut writer = Writer { out: &mut told, protocol: self.protocol };
+            reply.tell(&mut writer);
+            self.protocol = writer.protocol;
             return self.replace(at, &told, barrier, start);
         }
         if let Hold::Blocked(command) = self.hold {
@@ -360,7 +369,9 @@ impl Client {
             let words: &[Span] = parser.arguments();
             let args = Args::new(parser.source(bytes), words);
             let mut writer = Writer { out: &mut told, protocol: self.protocol };
-            break Some(turn.engine.run(self.conn, args, turn.now, &mut writer));
+            let ran = turn.engine.run(self.conn, args, turn.now, &mut writer);
+            self.protocol = writer.protocol;
+            break Some(ran);
         };
         match ran {
             Some(Ran::Parked) => return false,

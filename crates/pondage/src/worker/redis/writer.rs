@@ -19,6 +19,10 @@ impl Reply for Writer<'_> {
         }
     }
 
+    fn switch(&mut self, protocol: u8) {
+        self.protocol = if protocol == 3 { Protocol::Resp3 } else { Protocol::Resp2 };
+    }
+
     fn simple(&mut self, text: &str) {
         reply::put_simple(self.out, text);
     }
