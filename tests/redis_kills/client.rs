@@ -155,11 +155,7 @@ impl Client {
                     self.reply()?;
                 }
                 let reply = self.reply()?;
-                if steps.iter().all(|step| step.op == Op::Read) {
-                    self.apart(|client| client.judge_exec(steps, began, &reply));
-                } else {
-                    self.judge_exec(steps, began, &reply);
-                }
+                self.judge_exec(steps, began, &reply);
             }
             Plan::Twins(_) => {
                 let reply = self.reply()?;
@@ -169,20 +165,11 @@ impl Client {
             }
             Plan::LookAtTwins | Plan::LookAtAccounts => {
                 let reply = self.reply()?;
-                self.apart(|client| client.compare(plan, began, &reply));
+                self.compare(plan, began, &reply);
             }
             Plan::Swap(_) => {}
         }
         Ok(())
-    }
-
-    /// A read of several keys that is pipelined may be answered by what the same connection has
-    /// written behind it, if a batch had to be done again: so it counts as another connection's.
-    fn apart(&mut self, note: impl FnOnce(&mut Client)) {
-        let apart = self.shared.lane();
-        let lane = std::mem::replace(&mut self.lane, apart);
-        note(self);
-        self.lane = lane;
     }
 
     fn judge_exec(&mut self, steps: &[Step], began: u64, reply: &Reply) {

@@ -68,6 +68,16 @@ pub struct Peer {
     pub fd: i64,
 }
 
+/// A batch that replies wait for, and the shards of the keys that these are about.
+///
+/// If it is undone their commands run again, and whatever comes later and is about one of the same
+/// keys has to run again behind them.
+#[derive(Debug, Clone, Copy)]
+pub struct HeldBy {
+    pub barrier: Barrier,
+    pub shards: u32,
+}
+
 #[derive(Debug)]
 pub struct Session {
     pub conn: ConnId,
@@ -114,11 +124,13 @@ pub struct Session {
     pub quitting: bool,
     /// CLIENT KILL: it is as good as closed.
     pub killed: bool,
+    /// Its worker has yet to come to the event that earlier commands run again: nothing runs before.
+    pub must_redo: bool,
     /// CLIENT NO-EVICT and NO-TOUCH, as CLIENT LIST shows them.
     pub no_evict: bool,
     pub no_touch: bool,
-    /// Batches that earlier replies of this connection wait for, one a shard.
-    pub barriers: Vec<Barrier>,
+    /// What earlier replies of this connection wait for, one for each shard of the barriers.
+    pub held: Vec<HeldBy>,
 }
 
 impl Session {
@@ -153,18 +165,24 @@ impl Session {
             refused: None,
             quitting: false,
             killed: false,
+            must_redo: false,
             no_evict: false,
             no_touch: false,
-            barriers: Vec::new(),
+            held: Vec::new(),
         }
     }
 
-    /// A later reply waits for this batch, too.
-    pub fn waits_for(&mut self, barrier: Barrier) {
-        match self.barriers.iter_mut().find(|other| other.shard == barrier.shard) {
-            Some(other) if other.term == barrier.term => other.seq = other.seq.max(barrier.seq),
-            Some(other) => *other = barrier,
-            None => self.barriers.push(barrier),
+    /// Later replies wait for this batch, too. `shards`: those of the keys that the unit has looked at
+    /// or changed, as a mask.
+    pub fn waits_for(&mut self, barrier: Barrier, shards: u32) {
+        match self.held.iter_mut().find(|held| held.barrier.shard == barrier.shard) {
+            Some(held) => {
+                let same = held.barrier.term == barrier.term;
+                let seq = if same { held.barrier.seq.max(barrier.seq) } else { barrier.seq };
+                *held =
+                    HeldBy { barrier: Barrier { seq, ..barrier }, shards: held.shards | shards };
+            }
+            None => self.held.push(HeldBy { barrier, shards }),
         }
     }
 }

@@ -109,8 +109,8 @@ fn publish(call: &mut Call<'_>, space: Space) -> Outcome {
     let (channel, message) = (call.args.at(1), call.args.at(2));
     let receivers = call.server.hub.receivers(space, channel);
     if receivers > 0 {
-        for barrier in &call.session.barriers {
-            call.keys.depend_on(*barrier);
+        for held in &call.session.held {
+            call.keys.depend_on(held.barrier);
         }
         let (channel, message) = (channel.into(), message.into());
         call.keys.afterwards(After::Publish { space, channel, message });

@@ -10,9 +10,13 @@ use crate::session::Session;
 impl Engine {
     /// What has changed is part of a batch, and what follows from it will happen when that commits.
     pub(super) fn end_unit(&mut self, session: &mut Session) -> Done {
+        let shards = self.keys.unit_shards();
+        for held in session.held.iter().filter(|held| held.shards & shards != 0) {
+            self.keys.depend_on(held.barrier);
+        }
         let done = self.keys.end(Some(session.conn));
         if let Some(barrier) = done.barrier {
-            session.waits_for(barrier);
+            session.waits_for(barrier, shards);
             self.await_commit(session.conn, barrier);
         }
         self.follow_up(done.barrier);
@@ -29,8 +33,7 @@ impl Engine {
             after.into_iter().for_each(|after| self.server.follow(after, self.keys.notify));
             return;
         };
-        let of = (barrier.shard, barrier.seq);
-        match self.in_flight.iter_mut().find(|sealed| sealed.seqs.contains(&of)) {
+        match self.sealed(barrier) {
             Some(sealed) => sealed.open.after.extend(after),
             None => self.keys.flow.open(barrier.shard).after.extend(after),
         }

@@ -22,9 +22,11 @@
 //! - [`Engine::turn`] at the end of each turn: sends what has gathered, serves who was blocked,
 //!   fires what is due. [`Engine::next_due`] says when it has to be called though nothing happens.
 //! - [`Engine::take_events`] gives what concerns the worker's connections, in order. For
-//!   [`Event::Redo`]: the held replies whose fate is undone are thrown away and their commands run
-//!   again in order, from the state before ([`Engine::restore`]), or are replied to with the error
-//!   that the event has; replies in between whose fate is committed stay. A fate of [`Fate::Lost`]: the connection is closed, nobody knows.
+//!   [`Event::Redo`]: [`Engine::begin_redo`], then the held replies whose fate is undone are thrown
+//!   away and their commands run again in order, from the state before ([`Engine::restore`]), or are
+//!   replied to with the error that the event has; replies in between whose fate is committed stay.
+//!   Until then nothing of the connection runs. A fate of [`Fate::Lost`]: the connection is closed,
+//!   nobody knows.
 
 mod after;
 mod blocking;
@@ -116,8 +118,8 @@ pub struct Engine {
     /// A batch was refused: nothing is sent until the others have been answered, then all that is
     /// not committed is undone. The refusal's words, if it is for good.
     undoing: Option<Option<String>>,
-    /// What those batches were.
-    undone: Vec<crate::flow::Open>,
+    /// Those batches; more may come to wait for them until all is undone.
+    undone: Vec<Sealed>,
     /// Parked by CLIENT PAUSE.
     paused: Vec<ConnId>,
     /// When batches in flight were sent, in microseconds.
@@ -184,6 +186,10 @@ impl Engine {
         if session.killed {
             self.server.sessions.put_back(session);
             return Ran::Done { barrier: None, before: None, close: true };
+        }
+        if session.must_redo {
+            self.server.sessions.put_back(session);
+            return Ran::Parked;
         }
         session.last_seen = now;
         let ran = self.run_for(&mut session, args, reply);
@@ -341,9 +347,9 @@ impl Engine {
             },
             watching: session.watching.clone(),
         };
-        session.barriers.retain(|barrier| self.keys.flow.fate(*barrier) == Fate::Pending);
+        session.held.retain(|held| self.keys.flow.fate(held.barrier) == Fate::Pending);
         let mut latest = command.flags.may_write()
-            || !session.barriers.is_empty()
+            || !session.held.is_empty()
             || !session.watching.is_empty()
             || command.name == "watch";
         let undoable = is_undoable(command, session);
@@ -424,10 +430,16 @@ impl Engine {
         Ran::Done { barrier: done.barrier, before: done.barrier.map(|_| before), close }
     }
 
-    /// The connection hears of the commit of a batch in flight; of an open one it will anyway.
-    fn await_commit(&mut self, conn: ConnId, barrier: Barrier) {
+    /// A batch that is closed, and not known to be committed.
+    fn sealed(&mut self, barrier: Barrier) -> Option<&mut Sealed> {
         let of = (barrier.shard, barrier.seq);
-        if let Some(sealed) = self.in_flight.iter_mut().find(|sealed| sealed.seqs.contains(&of)) {
+        let mut sealed = self.in_flight.iter_mut().chain(&mut self.undone);
+        sealed.find(|sealed| sealed.seqs.contains(&of))
+    }
+
+    /// The connection hears of the end of a batch that is closed; of an open one's it will anyway.
+    fn await_commit(&mut self, conn: ConnId, barrier: Barrier) {
+        if let Some(sealed) = self.sealed(barrier) {
             if sealed.open.waiters.last() != Some(&conn) {
                 sealed.open.waiters.push(conn);
             }
@@ -500,6 +512,15 @@ impl Engine {
         }
     }
 
+    /// The connection's worker has come to [`Event::Redo`]: what runs now are the commands that were
+    /// undone, in order.
+    pub fn begin_redo(&mut self, conn: ConnId) {
+        self.leave_queues(conn);
+        if let Some(session) = self.server.sessions.get_mut(conn) {
+            session.must_redo = false;
+        }
+    }
+
     /// Puts a connection back to where it was before a command, so that it can run again.
     pub fn restore(&mut self, conn: ConnId, before: Before) {
         let Some(session) = self.server.sessions.get_mut(conn) else { return };
@@ -563,11 +584,14 @@ impl Engine {
             self.sent.push((sealed.number, self.server.microseconds()));
             self.store.send(&mut self.keys, &sealed);
             self.in_flight.push(sealed);
-            if !self.throttled.is_empty() {
-                for conn in std::mem::take(&mut self.throttled) {
-                    self.server.tell(Event::Resume(conn));
-                }
-            }
+            self.end_throttling();
+        }
+    }
+
+    /// There is room for changes again.
+    fn end_throttling(&mut self) {
+        for conn in std::mem::take(&mut self.throttled) {
+            self.server.tell(Event::Resume(conn));
         }
     }
 

@@ -25,7 +25,9 @@ impl Engine {
                 Told::Refused { number, why } => self.batch_undone(number, Some(why)),
                 Told::Loaded { db, key, row } => {
                     let Some(loading) = self.loading.remove(&(db, key.clone())) else { continue };
-                    if loading.stale && self.keys.find(db, &key).is_none() {
+                    // What a FLUSHDB is about to remove is not let in.
+                    let stale = loading.stale || self.keys.is_flushing(db);
+                    if stale && self.keys.find(db, &key).is_none() {
                         self.wanted.push((db, key.clone()));
                         let again = super::Loading { stale: false, ..loading };
                         self.loading.insert((db, key), again);
@@ -38,6 +40,11 @@ impl Engine {
                 Told::Expired { keys } if self.server.keeps_expired => drop(keys),
                 Told::Expired { keys } => {
                     for (db, key, version) in keys {
+                        // By way of the journal it would be removed whatever it is by now.
+                        if self.keys.is_journaled(db) && self.keys.find(db, &key).is_none() {
+                            self.want(db, key, None);
+                            continue;
+                        }
                         self.keys.begin(db, self.now, true, false);
                         self.keys.remove_expired(&key, version);
                         let done = self.keys.end(None);
@@ -105,6 +112,9 @@ impl Engine {
                     loading.stale = true;
                 }
             }
+            for ((db, _), loading) in &mut self.loading {
+                loading.stale |= sealed.open.flushes.contains(db);
+            }
         }
         self.keys.committed_batch(&sealed);
         self.note_committed(number);
@@ -127,8 +137,7 @@ impl Engine {
         self.sent.retain(|(other, _)| *other != number);
         if let Some(at) = self.in_flight.iter().position(|sealed| sealed.number == number) {
             // Its waiters hear of it when all is undone.
-            let sealed = self.in_flight.remove(at);
-            self.undone.push(sealed.open);
+            self.undone.push(self.in_flight.remove(at));
             let known = self.undoing.take().flatten();
             self.undoing = Some(known.or(why));
         }
@@ -139,7 +148,7 @@ impl Engine {
     pub(super) fn undo_all(&mut self) {
         let refused = self.undoing.take().flatten();
         let mut opens = self.keys.flow.restart(true);
-        opens.append(&mut self.undone);
+        opens.extend(self.undone.drain(..).map(|sealed| sealed.open));
         self.give_up(opens, refused.map(Arc::from));
     }
 
@@ -149,12 +158,16 @@ impl Engine {
         waiters.sort_unstable();
         waiters.dedup();
         self.keys.forget(opens);
+        self.end_throttling();
         // Changes that are in the journal may have been forgotten as well.
         self.unfolded = self.keys.flow.journal_end();
         self.wake_all();
         for conn in waiters {
             // It runs again all that it waits for: an answer now would come too early.
             self.leave_queues(conn);
+            if let Some(session) = self.server.sessions.get_mut(conn) {
+                session.must_redo = true;
+            }
             self.server.tell(Event::Redo { conn, refused: refused.clone() });
         }
     }
@@ -176,18 +189,22 @@ impl Engine {
             self.unsettled = !self.in_flight.is_empty();
             self.give_up(opens, Some(Arc::from(&*why)));
         }
-        self.wanted.clear();
-        for (_, loading) in std::mem::take(&mut self.loading) {
-            for conn in loading.conns {
-                self.fail_parked(conn, &why);
-            }
+        let mut parked = Vec::new();
+        for name in std::mem::take(&mut self.wanted) {
+            parked.extend(self.loading.remove(&name).map(|loading| loading.conns));
+        }
+        // What has been asked for may still come, and be old by then.
+        for loading in self.loading.values_mut() {
+            loading.stale = true;
+            parked.push(std::mem::take(&mut loading.conns));
+        }
+        for conn in parked.into_iter().flatten() {
+            self.fail_parked(conn, &why);
         }
         for asked in std::mem::take(&mut self.asked) {
             self.fail_parked(asked.conn, &why);
         }
-        for conn in std::mem::take(&mut self.throttled) {
-            self.server.tell(Event::Resume(conn));
-        }
+        self.end_throttling();
     }
 
     /// The tables are ours, again or for the first time.

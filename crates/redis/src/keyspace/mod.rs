@@ -446,19 +446,20 @@ impl Keyspace {
     /// Removes a row whose time is over. Its value need not be in memory for that.
     pub fn remove_expired(&mut self, key: &[u8], version: i64) {
         let db = self.unit.db;
-        let at = match self.find(db, key) {
-            Some(at) => {
-                let entry = &self.entries[at as usize];
-                if entry.value.is_none() || entry.is_alive(self.unit.now) {
-                    return;
-                }
-                at
+        if let Some(at) = self.find(db, key) {
+            let entry = &self.entries[at as usize];
+            if entry.value.is_some() && !entry.is_alive(self.unit.now) {
+                self.expired(at);
+                self.replace(at, None, Expiry::Never);
             }
-            None if self.dbs[usize::from(db)].flushed.is_some() => return,
-            None => self.insert(db, key, None, NEVER, version),
-        };
-        self.expired(at);
-        self.replace(at, None, Expiry::Never);
+        } else if self.dbs[usize::from(db)].flushed.is_none() {
+            // It was so when the tables were looked through. Now it may be another one: others wait
+            // until it is known to be gone.
+            let at = self.insert(db, key, None, NEVER, UNKNOWN);
+            self.expired(at);
+            self.replace(at, None, Expiry::Never);
+            self.entries[at as usize].version = version;
+        }
     }
 
     /// Whether the key was there and its time is over. One that was over when it was first looked
@@ -579,9 +580,6 @@ impl Keyspace {
             self.stats.hits += 1;
             return Ok(at);
         }
-        if self.unit.latest && self.dbs[usize::from(db)].flushed.is_some() {
-            return Ok(self.insert_for_unit(db, key, 0));
-        }
         self.stats.misses += 1;
         self.unit.missing.push((db, key.into()));
         Err(Failure::Miss)
@@ -593,20 +591,13 @@ impl Keyspace {
         match self.find(db, key) {
             Some(at) => at,
             None => {
-                let flushed = self.dbs[usize::from(db)].flushed.is_some();
-                let version = if flushed { 0 } else { UNKNOWN };
-                self.insert_for_unit(db, key, version)
+                let at = self.insert(db, key, None, NEVER, UNKNOWN);
+                if self.unit.undoable {
+                    self.unit.steps.push(Step::Inserted { at });
+                }
+                at
             }
         }
-    }
-
-    /// An entry that is right as long as the unit is not undone.
-    fn insert_for_unit(&mut self, db: u16, key: &[u8], version: i64) -> u32 {
-        let at = self.insert(db, key, None, NEVER, version);
-        if self.unit.undoable {
-            self.unit.steps.push(Step::Inserted { at });
-        }
-        at
     }
 
     fn insert(

@@ -147,6 +147,14 @@ impl Keyspace {
         }
     }
 
+    /// The shards of all keys that the unit has looked at or changed, as a mask. Looks are known
+    /// only if it sees what is not committed.
+    pub fn unit_shards(&self) -> u32 {
+        let touched = self.unit.touched.iter().map(|touched| touched.at);
+        let all = touched.chain(self.unit.reads.iter().copied());
+        all.fold(self.unit.shards, |mask, at| mask | 1 << self.entries[at as usize].shard)
+    }
+
     /// Keys that the unit has asked for and that are not in memory.
     pub fn missing(&mut self) -> Vec<(u16, Box<[u8]>)> {
         std::mem::take(&mut self.unit.missing)

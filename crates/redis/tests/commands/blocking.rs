@@ -300,7 +300,7 @@ fn an_answer_waits_for_its_commit_and_is_given_again_when_undone() {
     let push = crate::rig::words("RPUSH q 1");
     rig.engine.run(rig.conn, push.args(), rig.now, &mut reply);
     told(&mut rig, waiting, &["[\"q\" \"1\"]"]);
-    assert!(!rig.engine.session(waiting).unwrap().barriers.is_empty());
+    assert!(!rig.engine.session(waiting).unwrap().held.is_empty());
     rig.tables.conflict();
     rig.turn();
     let mut redo = rig.redo.clone();

@@ -273,3 +273,200 @@ fn what_a_unit_reads_behind_its_own_flush_is_not_looked_for_in_the_tables() {
     rig.reads("GET a", "(nil)");
     rig.reads("GET b", "\"2\"");
 }
+
+/// Between a conflict and the undoing of all that it takes with it, a reader saw what was going to
+/// be undone, and nobody told it of that: it waited for ever.
+#[test]
+fn who_reads_what_is_about_to_be_undone_runs_again() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.tables.lock().slow = true;
+    let (writer, reader) = (rig.conn, rig.client());
+    let run = |rig: &mut Rig, conn, line: &str| {
+        let mut reply = Recorded::new(2);
+        let ran = rig.engine.run(conn, words(line).args(), rig.now, &mut reply);
+        let Ran::Done { barrier: Some(barrier), .. } = ran else { panic!("{line}: {ran:?}") };
+        rig.turn();
+        barrier.shard
+    };
+    // Two batches, of two shards: the one of `a` fails first.
+    let shards = [run(&mut rig, writer, "APPEND a 2"), run(&mut rig, reader, "SET e 2")];
+    assert_ne!(shards[0], shards[1]);
+    rig.tables.conflict_one();
+    rig.turn();
+    assert!(rig.redo.is_empty(), "the other batch is still on its way");
+    // It has a reply outstanding, so it sees what is not committed.
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(reader, words("GET a").args(), rig.now, &mut reply);
+    let Ran::Done { barrier: Some(barrier), .. } = ran else { panic!("{reply:?} {ran:?}") };
+    rig.tables.commit();
+    rig.turn();
+    assert_eq!(rig.engine.fate(barrier), Fate::Undone);
+    rig.redo.sort_unstable();
+    assert_eq!(rig.redo, [writer, reader]);
+}
+
+/// With several workers: a later command ran before the worker had heard that earlier ones of its
+/// connection were undone, so it came before them.
+#[test]
+fn no_command_runs_before_those_that_have_to_run_again() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.tables.lock().slow = true;
+    let run = |rig: &mut Rig, line: &str| {
+        rig.engine.run(rig.conn, words(line).args(), rig.now, &mut Recorded::new(2))
+    };
+    assert!(matches!(run(&mut rig, "APPEND a 2"), Ran::Done { .. }));
+    rig.engine.turn(rig.now);
+    rig.tables.conflict();
+    rig.engine.turn(rig.now);
+    assert!(matches!(run(&mut rig, "GET a"), Ran::Parked));
+    rig.turn();
+    assert_eq!(rig.redo, [rig.conn]);
+    assert!(matches!(run(&mut rig, "GET a"), Ran::Parked), "now its row is looked up");
+    rig.turn();
+    assert!(matches!(run(&mut rig, "GET a"), Ran::Done { barrier: None, .. }));
+}
+
+/// The sweep had found a row whose time was over. When it was told, the key had been written and
+/// had left memory: others were told that it did not exist.
+#[test]
+fn what_the_sweep_has_found_may_be_another_by_now() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.forget();
+    let key: (u16, Box<[u8]>) = (0, b"a"[..].into());
+    let version = rig.tables.lock().tables.kv[&key].version;
+    rig.tables.lock().slow = true;
+    rig.tables.told(redis::store::Told::Expired { keys: vec![(key.0, key.1, version)] });
+    rig.engine.turn(rig.now);
+    let mut reply = Recorded::new(2);
+    let ran = rig.engine.run(rig.conn, words("GET a").args(), rig.now, &mut reply);
+    let Ran::Done { barrier: Some(barrier), .. } = ran else { panic!("{reply:?} {ran:?}") };
+    rig.tables.conflict();
+    rig.tables.lock().slow = false;
+    rig.turn();
+    assert_eq!(rig.engine.fate(barrier), Fate::Undone);
+    rig.reads("GET a", "\"1\"");
+}
+
+/// FLUSHDB was not committed, and others were told that a key which it would remove did not exist.
+#[test]
+fn a_flush_is_not_seen_before_it_is_committed() {
+    for line in ["GET a", "SET a 2"] {
+        let mut rig = Rig::new();
+        rig.check("SET a 1", "OK");
+        rig.forget();
+        rig.tables.lock().slow = true;
+        let (writer, reader) = (rig.conn, rig.client());
+        let run = |rig: &mut Rig, conn, line: &str| {
+            let mut reply = Recorded::new(2);
+            (rig.engine.run(conn, words(line).args(), rig.now, &mut reply), format!("{reply:?}"))
+        };
+        assert!(matches!(run(&mut rig, writer, "FLUSHDB").0, Ran::Done { .. }));
+        run(&mut rig, writer, line);
+        let (ran, reply) = run(&mut rig, reader, "GET a");
+        assert!(matches!(ran, Ran::Parked | Ran::Done { barrier: Some(_), .. }), "{ran:?} {reply}");
+    }
+}
+
+/// A row was looked up before a FLUSHDB, and came when that was done.
+#[test]
+fn a_row_that_was_looked_up_before_a_flush_is_not_let_in() {
+    for committed in [false, true] {
+        let mut rig = Rig::new();
+        rig.check("SET a 1", "OK");
+        rig.forget();
+        let reader = rig.client();
+        let mut reply = Recorded::new(2);
+        let ran = rig.engine.run(reader, words("GET a").args(), rig.now, &mut reply);
+        assert!(matches!(ran, Ran::Parked));
+        rig.tables.lock().late = true;
+        rig.turn();
+        rig.tables.lock().slow = true;
+        rig.engine.run(rig.conn, words("FLUSHDB").args(), rig.now, &mut Recorded::new(2));
+        rig.turn();
+        if committed {
+            rig.tables.commit();
+        } else {
+            rig.tables.arrive();
+        }
+        rig.turn();
+        rig.tables.commit();
+        rig.tables.arrive();
+        rig.tables.lock().late = false;
+        rig.turn();
+        rig.reads("GET a", "(nil)");
+    }
+}
+
+/// PostgreSQL was away for so long that who waited for a row was told so; then the row came, old.
+#[test]
+fn a_row_that_was_asked_for_before_all_was_given_up_is_old() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.forget();
+    let reader = rig.client();
+    rig.tables.lock().late = true;
+    let get = words("GET a");
+    let ran = rig.engine.run(reader, get.args(), rig.now, &mut Recorded::new(2));
+    assert!(matches!(ran, Ran::Parked));
+    rig.turn();
+    rig.tables.told(redis::store::Told::Away { why: "gone".to_owned() });
+    rig.tables.lock().away = true;
+    rig.turn();
+    rig.pass(5_000);
+    assert_eq!(rig.run_as(reader, "GET a"), "!ERR PostgreSQL can't be reached: gone");
+    rig.tables.lock().away = false;
+    rig.tables.told(redis::store::Told::Taken { applied: vec![9; 3], kids: 2 << 40, same: true });
+    rig.turn();
+    {
+        let mut state = rig.tables.lock();
+        let row = state.tables.kv.get_mut(&(0, b"a"[..].into())).unwrap();
+        (row.val, row.version) = (b"2".to_vec(), 7);
+    }
+    let ran = rig.engine.run(reader, get.args(), rig.now, &mut Recorded::new(2));
+    assert!(matches!(ran, Ran::Parked));
+    rig.turn();
+    rig.tables.lock().late = false;
+    rig.tables.arrive();
+    rig.turn();
+    assert_eq!(rig.run_as(reader, "GET a"), "\"2\"");
+}
+
+/// A transaction read a key and wrote another, and was undone; a later read of the key was not, so it
+/// told of an earlier state than the transaction when that had run again.
+#[test]
+fn a_later_read_runs_again_with_what_was_before_it() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.check("SET e 1", "OK");
+    rig.tables.lock().slow = true;
+    for line in ["MULTI", "GET e", "APPEND a 1"] {
+        rig.check(line, if line == "MULTI" { "OK" } else { "QUEUED" });
+    }
+    let exec = rig.ran("EXEC").expect("it writes");
+    let later = rig.ran("GET e").expect("it is not to be answered before");
+    rig.turn();
+    rig.tables.conflict();
+    rig.turn();
+    assert_eq!(rig.engine.fate(exec), Fate::Undone);
+    assert_eq!(rig.engine.fate(later), Fate::Undone);
+}
+
+/// A read of several keys waited for the batch of one of them. It was undone and ran again behind a
+/// later write of another one, which had been committed, and showed that.
+#[test]
+fn a_later_write_is_not_committed_before_a_read_of_its_key() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.check("SET e 1", "OK");
+    rig.tables.lock().slow = true;
+    let before = rig.tables.lock().batches;
+    let append = rig.ran("APPEND a 1").expect("a write waits");
+    let read = rig.ran("MGET a e").expect("it sees the write");
+    let write = rig.ran("SET e 2").expect("a write waits");
+    assert_eq!((append, read.shard), (read, write.shard), "all in one batch");
+    rig.turn();
+    assert_eq!(rig.tables.lock().batches, before + 1);
+}

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use backend::moment::Moment;
 use redis::args::Words;
 use redis::engine::{Engine, Ran};
-use redis::flow::{Fate, Sealed};
+use redis::flow::{Barrier, Fate, Sealed};
 use redis::keyspace::{Keyspace, NEVER, UNKNOWN};
 use redis::query::{Answer, Database, Query};
 use redis::reply::Recorded;
@@ -186,6 +186,9 @@ pub struct State {
     pub tables: Tables,
     /// Commits are held back until [`Shared::commit`].
     pub slow: bool,
+    /// Rows that are looked up come at [`Shared::arrive`].
+    pub late: bool,
+    arriving: Vec<Told>,
     /// PostgreSQL can't be reached.
     pub away: bool,
     pub loads: usize,
@@ -216,6 +219,20 @@ impl Shared {
         for (number, _) in std::mem::take(&mut state.tables.pending) {
             state.tables.told.push(Told::Conflict { number });
         }
+    }
+
+    /// The oldest batch alone fails.
+    pub fn conflict_one(&self) {
+        let mut state = self.lock();
+        let (number, _) = state.tables.pending.remove(0);
+        state.tables.told.push(Told::Conflict { number });
+    }
+
+    /// Rows that were looked up are told, as they were then.
+    pub fn arrive(&self) {
+        let mut state = self.lock();
+        let arriving = std::mem::take(&mut state.arriving);
+        state.tables.told.extend(arriving);
     }
 
     pub fn told(&self, told: Told) {
@@ -252,7 +269,11 @@ impl Store for Shared {
         state.loads += 1;
         for key in keys {
             let row = state.tables.load(&(db, key.clone()));
-            state.tables.told.push(Told::Loaded { db, key, row });
+            let told = Told::Loaded { db, key, row };
+            match state.late {
+                true => state.arriving.push(told),
+                false => state.tables.told.push(told),
+            }
         }
     }
 
@@ -377,6 +398,16 @@ impl Rig {
         self.run_words(conn, &words(line))
     }
 
+    /// Runs a command of the first client, which ends at once, and nothing else. Gives what its reply
+    /// waits for.
+    pub fn ran(&mut self, line: &str) -> Option<Barrier> {
+        let mut reply = Recorded::new(2);
+        match self.engine.run(self.conn, words(line).args(), self.now, &mut reply) {
+            Ran::Done { barrier, .. } => barrier,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
     pub fn run_words(&mut self, conn: ConnId, words: &Words) -> String {
         format!("{:?}", self.reply_to(conn, words))
     }
@@ -425,7 +456,10 @@ impl Rig {
                     Event::Answer { conn, reply, .. } | Event::Push { conn, message: reply } => {
                         self.answers.entry(conn).or_default().push(format!("{reply:?}"));
                     }
-                    Event::Redo { conn, .. } => self.redo.push(conn),
+                    Event::Redo { conn, .. } => {
+                        self.engine.begin_redo(conn);
+                        self.redo.push(conn);
+                    }
                     Event::Release(_) | Event::Close(_) => {}
                 }
             }

@@ -169,7 +169,10 @@ impl World {
                 Event::Answer { conn, reply, .. } | Event::Push { conn, message: reply } => {
                     self.answers.entry(conn).or_default().push(format!("{reply:?}"));
                 }
-                Event::Redo { conn, refused } => self.redo(conn, refused.as_deref()),
+                Event::Redo { conn, refused } => {
+                    self.engine.begin_redo(conn);
+                    self.redo(conn, refused.as_deref());
+                }
                 Event::Release(_) | Event::Close(_) => {}
             }
         }

@@ -280,16 +280,14 @@ impl Client {
 
     /// Batches were undone: begins to run again what was in them.
     pub(super) fn begin_redo(&mut self, engine: &mut Engine, refused: Option<Arc<str>>) {
+        engine.begin_redo(self.conn);
         if matches!(self.hold, Hold::Blocked(_)) {
             // It runs again when all before it has.
-            engine.leave_queues(self.conn);
             self.hold = Hold::No;
         }
         match &mut self.redo {
             Some(redo) => {
-                if std::mem::take(&mut redo.blocked) {
-                    engine.leave_queues(self.conn);
-                }
+                redo.blocked = false;
                 redo.at = 0;
                 redo.refused = refused;
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ::redis::reply::{Recorded, Reply};
 use ::redis::server::Event;
+use ::redis::store::Told;
 
 use super::{World, TRUSTING};
 use crate::control::messages::{OpenError, OpenKind, ToControl, ToWorker};
@@ -55,6 +56,38 @@ fn what_was_undone_runs_again_in_order_and_is_then_told() {
     let conn = world.plane.clients[client].conn;
     assert_eq!(world.plane.shared.engine().session(conn).expect("a session").db, 1);
     assert!(world.plane.clients[client].input.is_empty());
+}
+
+/// What ran again was undone once more. In the same turn a row came that a later command waited for:
+/// that one and what was behind it ran before the first.
+#[test]
+fn what_is_undone_twice_keeps_its_order() {
+    let mut world = World::new(TRUSTING);
+    let client = world.connect();
+    world.says(client, b"INCR a\r\nINCR b\r\nSET a 9\r\n", "");
+    let fail = |world: &World| {
+        let mut asked = world.tables.lock();
+        let sent = std::mem::take(&mut asked.sent);
+        asked.told.extend(sent.into_iter().map(|number| Told::Conflict { number }));
+    };
+    fail(&world);
+    for _ in 0..100 {
+        world.plane.told(ToWorker::RedisEvents);
+        world.turn();
+        // What was begun again waits for the row of `b`, and the batch of `a` is on its way.
+        let waits = matches!(&world.plane.clients[client].redo, Some(redo) if redo.at == 1);
+        if waits && !world.tables.lock().told.is_empty() && !world.tables.lock().sent.is_empty() {
+            break;
+        }
+    }
+    assert!(!world.tables.lock().sent.is_empty());
+    fail(&world);
+    world.plane.told(ToWorker::RedisEvents);
+    world.settle();
+    for _ in 0..3 {
+        world.commit();
+    }
+    assert_eq!(world.heard(client), ":1\\r\\n:1\\r\\n+OK\\r\\n");
 }
 
 #[test]
