@@ -20,6 +20,7 @@
 mod entry;
 mod expiry;
 mod memory;
+mod overlay;
 mod unit;
 
 use hashbrown::HashTable;
@@ -27,6 +28,7 @@ use smallvec::SmallVec;
 
 pub use entry::{Entry, LAST_MOMENT, NEVER, UNKNOWN};
 pub use memory::{Changed, Orphan};
+pub use overlay::Overlay;
 pub use unit::{Done, Unit};
 use unit::{Step, Touched};
 
