@@ -166,6 +166,13 @@ pub fn generate(seed: u64, families: &[String]) -> Vec<Step> {
     writer.steps
 }
 
+/// Redis negates the index of an element of a list, which C does not define for the least integer.
+fn is_undefined(command: &[Vec<u8>]) -> bool {
+    let indexed = ["LINDEX", "LSET"].map(str::as_bytes);
+    indexed.iter().any(|name| command[0].eq_ignore_ascii_case(name))
+        && command.get(2).is_some_and(|index| index == i64::MIN.to_string().as_bytes())
+}
+
 struct Writer {
     dice: Dice,
     families: Vec<String>,
@@ -207,9 +214,14 @@ impl Writer {
         if self.has("script") && self.dice.chance(10) {
             return self.script();
         }
-        let family = self.dice.below(self.templates.len());
-        let line = self.dice.below(self.templates[family].len());
-        self.templates[family][line].command(&mut self.dice)
+        loop {
+            let family = self.dice.below(self.templates.len());
+            let line = self.dice.below(self.templates[family].len());
+            let command = self.templates[family][line].command(&mut self.dice);
+            if !is_undefined(&command) {
+                return command;
+            }
+        }
     }
 
     fn script(&mut self) -> Command {

@@ -249,6 +249,21 @@ fn a_subcommand_that_there_is_not_spoils_a_transaction() {
     }
 }
 
+#[test]
+fn an_exec_without_multi_leaves_what_is_watched() {
+    for line in ["MULTI x", "NOTHING"] {
+        let mut rig = Rig::new();
+        let other = rig.client();
+        rig.check("WATCH k", "OK");
+        rig.check("EXEC", "!ERR EXEC without MULTI");
+        // It was taken for an EXEC that is refused.
+        assert!(rig.run(line).starts_with("!ERR "));
+        rig.run_as(other, "SET k 1");
+        rig.check("MULTI", "OK");
+        rig.check("EXEC", "(nil array)");
+    }
+}
+
 /// Errors quote what a client has sent byte for byte, up to a zero byte where C's strings end.
 #[test]
 fn errors_quote_bytes_that_are_no_text() {

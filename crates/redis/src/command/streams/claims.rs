@@ -147,7 +147,7 @@ pub fn xclaim(call: &mut Call<'_>) -> Outcome {
     let options = options(call, 5 + ids.len())?;
     let now = call.keys.now();
     let delivered = options.delivered.filter(|at| (0..=now).contains(at)).unwrap_or(now);
-    let Some(stream) = call.keys.stream_mut(key)? else { return Ok(()) };
+    let Some(stream) = call.keys.groups_mut(key)? else { return Ok(()) };
     let there: Vec<bool> = ids.iter().map(|id| stream.get(*id).is_some()).collect();
     let Some(group) = stream.group_mut(args.at(2)) else { return Ok(()) };
     group.last = group.last.max(options.last);
@@ -208,7 +208,7 @@ pub fn xautoclaim(call: &mut Call<'_>) -> Outcome {
         return Err(no_group(args, 1, 2));
     }
     let now = call.keys.now();
-    let Some(stream) = call.keys.stream_mut(key)? else { return Ok(()) };
+    let Some(stream) = call.keys.groups_mut(key)? else { return Ok(()) };
     let (done, next) = choose(stream, args.at(2), start, idle, count, now);
     let Some(group) = stream.group_mut(args.at(2)) else { return Ok(()) };
     group.saw(consumer, now);

@@ -96,7 +96,11 @@ fn create(call: &mut Call<'_>) -> Outcome {
     if stream.is_some_and(|stream| stream.group(args.at(3)).is_some()) {
         return Err(Failure::text("BUSYGROUP Consumer Group name already exists"));
     }
-    call.keys.stream_or_new(key)?.add_group(args.at(3), Group::new(from, read));
+    let group = Group::new(from, read);
+    match call.keys.groups_mut(key)? {
+        Some(stream) => stream.add_group(args.at(3), group),
+        None => call.keys.stream_or_new(key)?.add_group(args.at(3), group),
+    }
     call.event(b't', "xgroup-create", key);
     call.reply.ok();
     Ok(())
@@ -106,7 +110,7 @@ fn destroy(call: &mut Call<'_>) -> Outcome {
     let (key, group) = (call.args.at(2), call.args.at(3));
     last_id(call)?;
     let removed = match call.keys.stream(key)?.and_then(|stream| stream.group(group)) {
-        Some(_) => call.keys.stream_mut(key)?,
+        Some(_) => call.keys.groups_mut(key)?,
         None => None,
     };
     if let Some(stream) = removed {
@@ -132,7 +136,7 @@ fn set_id(call: &mut Call<'_>) -> Outcome {
         b"$" => last,
         word => super::bound_or_id(word)?,
     };
-    let stream = call.keys.stream_mut(key)?;
+    let stream = call.keys.groups_mut(key)?;
     if let Some(group) = stream.and_then(|stream| stream.group_mut(args.at(3))) {
         (group.last, group.read) = (from, read);
     }
@@ -160,7 +164,7 @@ fn consumer(call: &mut Call<'_>, creates: bool) -> Outcome {
         call.reply.integer(0);
         return Ok(());
     }
-    let stream = call.keys.stream_mut(key)?;
+    let stream = call.keys.groups_mut(key)?;
     let Some(group) = stream.and_then(|stream| stream.group_mut(args.at(3))) else { return Ok(()) };
     if creates {
         group.add_consumer(name, now);
@@ -187,7 +191,7 @@ pub fn xack(call: &mut Call<'_>) -> Outcome {
     ids.dedup();
     ids.retain(|id| group.pending().contains_key(id));
     if !ids.is_empty() {
-        let stream = call.keys.stream_mut(key)?;
+        let stream = call.keys.groups_mut(key)?;
         if let Some(group) = stream.and_then(|stream| stream.group_mut(args.at(2))) {
             for id in &ids {
                 group.settle(*id);

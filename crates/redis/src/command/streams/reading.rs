@@ -206,7 +206,7 @@ fn read(call: &mut Call<'_>, in_group: bool) -> Outcome {
                 _ => None,
             };
             let there = existing(call, key, ids.unwrap_or_default())?;
-            let Some(stream) = call.keys.stream_mut(key)? else { continue };
+            let Some(stream) = call.keys.groups_mut(key)? else { continue };
             let Some(group) = stream.group_mut(group) else { continue };
             group.saw(consumer, now);
             let Some(ids) = ids else { continue };
