@@ -238,7 +238,7 @@ fn redis_shared(config: &Config) -> Option<Arc<redis::Shared>> {
         journal: !config.redis.journal_databases.is_empty(),
         patience: REFUSED_AFTER,
     });
-    Some(Arc::new(redis::Shared::new(config, Box::new(tables), microseconds)))
+    Some(Arc::new(redis::Shared::new(config, Box::new(tables), microseconds, rand::random())))
 }
 
 /// Since 1970.

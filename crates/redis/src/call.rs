@@ -75,7 +75,17 @@ impl Call<'_> {
         self.keys.event(class, name, key);
     }
 
-    /// Runs another command as a part of this one, as EXEC and scripts do.
+    /// MONITOR: the command has run; or will now, if it runs others that are shown behind it.
+    fn show(&mut self, command: &Command, in_script: bool) {
+        if self.server.monitors.is_empty() || command.is_hidden(self.args) {
+            return;
+        }
+        let (at, db) = (self.server.microseconds(), self.keys.db());
+        let from = if in_script { "lua" } else { self.session.shown_address() };
+        self.server.monitors.show(at, db, from, self.args);
+    }
+
+    /// Runs another command as a part of a script.
     pub fn run(&mut self, command: &Command, args: Args<'_>, reply: &mut dyn Reply) -> Outcome {
         let mut call = Call {
             args,
@@ -88,6 +98,7 @@ impl Call<'_> {
         let number = command::number(command);
         let outcome = (command.run)(&mut call);
         call.note_reads(command, &outcome);
+        call.show(command, true);
         match &outcome {
             Ok(()) => self.server.stats.of(number).calls += 1,
             Err(Failure::Said(text)) => self.server.stats.failed(number, text),
@@ -109,8 +120,21 @@ impl Call<'_> {
         }
     }
 
+    /// Runs the command, shows it, and takes its time.
+    pub fn run_shown(&mut self, command: &Command, number: u16) -> Outcome {
+        let first = command.runs_a_script();
+        if first {
+            self.show(command, false);
+        }
+        let outcome = self.run_timed(command, number);
+        if !first {
+            self.show(command, false);
+        }
+        outcome
+    }
+
     /// Runs the command and takes its time, unless it is a fast one.
-    pub fn run_timed(&mut self, command: &Command, number: u16) -> Outcome {
+    fn run_timed(&mut self, command: &Command, number: u16) -> Outcome {
         let limit = self.server.settings.slowlog_slower_than_us;
         let Some(clock) = self.server.clock.filter(|_| !command.flags.has(Flags::FAST)) else {
             let outcome = (command.run)(self);

@@ -45,7 +45,8 @@ pub fn named_keys(detail: &str) -> impl Iterator<Item = (u16, Vec<u8>)> + '_ {
 fn key(text: &[u8]) -> Option<(u16, Vec<u8>)> {
     let space = text.iter().position(|byte| *byte == b' ')?;
     let (db, hex) = (&text[..space], &text[space + 1..]);
-    let db = std::str::from_utf8(db).ok()?.parse().ok()?;
+    // A smallint, whose bits are the number.
+    let db = std::str::from_utf8(db).ok()?.parse::<i16>().ok()? as u16;
     if hex.len() % 2 != 0 {
         return None;
     }

@@ -23,6 +23,8 @@ pub struct Figures {
     /// Batches that were sent once more.
     pub retries: u64,
     pub folds: Folds,
+    /// Bytes that may wait in the journal.
+    pub journal_max: usize,
     /// Changes by SQL that the journal has overwritten.
     pub overwritten: u64,
     /// Questions for rows, and rows asked for.
@@ -121,6 +123,7 @@ impl Engine {
             batches: stats.batches,
             retries: self.store.retries(),
             folds: stats.folds.clone(),
+            journal_max: self.server.settings.journal_limit,
             overwritten: keys.stats.overwritten,
             loads: stats.loads,
             loaded: stats.loaded,

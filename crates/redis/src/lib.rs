@@ -18,6 +18,7 @@ pub mod geohash;
 pub mod hyperloglog;
 pub mod keyspace;
 pub mod loaded;
+pub mod monitor;
 pub mod name;
 pub mod notify;
 pub mod pubsub;

@@ -15,17 +15,20 @@ pub struct Migration {
 
 /// All steps, in order. What has been released is never changed, only followed.
 pub fn migrations() -> &'static [Migration] {
-    &[Migration {
-        version: 1,
-        sql: concat!(
-            include_str!("schema/tables.sql"),
-            include_str!("schema/writers.sql"),
-            include_str!("schema/engine.sql"),
-            include_str!("schema/views.sql"),
-            include_str!("schema/functions.sql"),
-            include_str!("schema/text.sql"),
-        ),
-    }]
+    &[
+        Migration {
+            version: 1,
+            sql: concat!(
+                include_str!("schema/tables.sql"),
+                include_str!("schema/writers.sql"),
+                include_str!("schema/engine.sql"),
+                include_str!("schema/views.sql"),
+                include_str!("schema/functions.sql"),
+                include_str!("schema/text.sql"),
+            ),
+        },
+        Migration { version: 2, sql: include_str!("schema/libraries.sql") },
+    ]
 }
 
 /// Whether the schema is there at all.

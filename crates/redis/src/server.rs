@@ -64,6 +64,8 @@ pub struct Settings {
     pub memory: usize,
     /// Bytes of values that may wait in open batches; beyond it writers are parked.
     pub queue_limit: usize,
+    /// Bytes of the journal that may wait to come into the tables; beyond it nothing is appended.
+    pub journal_limit: usize,
     pub max_clients: usize,
     pub proto_max_bulk_len: usize,
     pub hash_max_listpack_entries: usize,
@@ -88,6 +90,7 @@ impl Default for Settings {
             patience_ms: 5_000,
             memory: 256 << 20,
             queue_limit: 64 << 20,
+            journal_limit: 256 << 20,
             max_clients: 10_000,
             proto_max_bulk_len: 512 << 20,
             hash_max_listpack_entries: 128,
@@ -121,6 +124,7 @@ pub struct Server {
     pub sessions: Sessions,
     pub hub: Hub,
     pub tracking: crate::tracking::Table,
+    pub monitors: crate::monitor::Monitors,
     pub settings: Settings,
     /// What was set by CONFIG SET of parameters that nothing goes by.
     pub parameters: BTreeMap<&'static str, String>,
@@ -200,6 +204,19 @@ impl Server {
             After::Event { .. } => {}
             After::Changed { key, by } => self.invalidate(&key, by),
             After::Flushed => self.invalidate_all(),
+        }
+    }
+
+    /// What the unit that has ended has shown.
+    pub fn tell_monitors(&mut self) {
+        let (conns, lines) = self.monitors.take();
+        for conn in conns {
+            match &lines {
+                None => self.tell(Event::Close(conn)),
+                Some(lines) => lines.iter().for_each(|line| {
+                    self.tell(Event::Push { conn, message: line.clone() });
+                }),
+            }
         }
     }
 

@@ -107,6 +107,10 @@ pub struct Session {
     pub subscriptions: crate::pubsub::Subscriptions,
     /// CLIENT TRACKING.
     pub tracking: Option<Box<crate::tracking::Tracking>>,
+    /// MONITOR: it is shown all commands.
+    pub monitors: bool,
+    /// The command runs again, because what it did was undone: it has been shown.
+    pub shown: bool,
     /// The reply is out of band, and is told be it that CLIENT REPLY is off.
     pub told_anyway: bool,
     pub blocked: Option<Blocked>,
@@ -156,6 +160,8 @@ impl Session {
             tripped: false,
             subscriptions: Default::default(),
             tracking: None,
+            monitors: false,
+            shown: false,
             told_anyway: false,
             blocked: None,
             outstanding: 0,
@@ -169,6 +175,14 @@ impl Session {
             no_evict: false,
             no_touch: false,
             held: Vec::new(),
+        }
+    }
+
+    /// As MONITOR shows it.
+    pub fn shown_address(&self) -> &str {
+        match &*self.address {
+            "" => "unix:",
+            address => address,
         }
     }
 

@@ -116,13 +116,14 @@ pub const LOAD: Statement = Statement {
     types: &[INT2, BYTEA_ARRAY],
 };
 
-/// Each database that has keys: how many, how many of them expire, and in how many milliseconds on
+/// Each database of clients that has keys: how many, how many of them expire, and in how many milliseconds on
 /// average. Expired ones are not counted.
 pub const DATABASES: Statement = Statement {
     name: "databases",
     sql: "SELECT db, count(*), count(expires_at), \
           coalesce(avg(extract(epoch FROM expires_at - now()) * 1000), 0)::int8 \
-          FROM redis.kv WHERE expires_at IS NULL OR expires_at > now() GROUP BY db ORDER BY db",
+          FROM redis.kv WHERE db >= 0 AND (expires_at IS NULL OR expires_at > now()) \
+          GROUP BY db ORDER BY db",
     types: &[],
 };
 

@@ -47,6 +47,12 @@ impl<const N: usize> From<[&str; N]> for Value {
     }
 }
 
+impl<const N: usize> From<[i64; N]> for Value {
+    fn from(items: [i64; N]) -> Value {
+        Value(format!("{items:?}"))
+    }
+}
+
 impl From<Vec<String>> for Value {
     fn from(items: Vec<String>) -> Value {
         let items: Vec<String> = items.into_iter().map(|item| Value::from(item).0).collect();

@@ -1,5 +1,7 @@
 //! Data: what is answered is in the tables, whatever happens to connections and gateways.
 
+use rustix::process::Signal;
+
 use super::open;
 use crate::kit::{cluster, Gateway, RedisClient};
 
@@ -34,6 +36,30 @@ fn what_was_answered_is_there_for_sql_and_for_the_next_gateway() {
     let gateway = Gateway::start(open(&database));
     let mut client = RedisClient::connect(&gateway);
     client.says(&[get("a"), get("b")].concat(), b"$1\r\n7\r\n$1\r\n3\r\n");
+}
+
+#[test]
+fn libraries_of_functions_survive_a_kill() {
+    let database = cluster().database();
+    let mut gateway = Gateway::start(open(&database));
+    let mut client = RedisClient::connect(&gateway);
+    let load = |name: &str| {
+        let code = format!(
+            "#!lua name={name}\nredis.register_function('{name}', function(keys) \
+             return redis.call('incr', keys[1]) end)"
+        );
+        [b"*3\r\n$8\r\nFUNCTION\r\n$4\r\nLOAD\r\n".to_vec(), bulk(&code)].concat()
+    };
+    client.says(&[load("a"), load("b")].concat(), b"$1\r\na\r\n$1\r\nb\r\n");
+    client.says(b"FUNCTION DELETE b\r\nFCALL a 1 n\r\n", b"+OK\r\n:1\r\n");
+    gateway.signal(Signal::KILL);
+    gateway.wait();
+    drop(client);
+    assert_eq!(database.one("select name from redis.libraries"), "a");
+    let gateway = Gateway::start(open(&database));
+    let mut client = RedisClient::connect(&gateway);
+    client.says(b"FCALL a 1 n\r\nFCALL b 1 n\r\n", b":2\r\n-ERR Function not found\r\n");
+    client.says(b"FUNCTION FLUSH\r\nFCALL a 1 n\r\n", b"+OK\r\n-ERR Function not found\r\n");
 }
 
 #[test]

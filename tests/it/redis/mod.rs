@@ -1,7 +1,9 @@
 //! The Redis door: protocol, log-in, TLS and limits, byte by byte; data; what an operator sees.
 
 mod access;
+mod carrying;
 mod data;
+mod monitoring;
 mod operating;
 mod protocol;
 

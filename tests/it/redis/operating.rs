@@ -26,9 +26,13 @@ fn answer(gateway: &Gateway, command: &str) -> String {
 }
 
 fn metrics(gateway: &Gateway) -> String {
+    page(gateway, "/metrics")
+}
+
+fn page(gateway: &Gateway, path: &str) -> String {
     let mut socket = TcpStream::connect(("127.0.0.1", gateway.http_port)).expect("the HTTP door");
-    let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    socket.write_all(request).expect("written");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).expect("written");
     let mut page = String::new();
     socket.read_to_string(&mut page).expect("a page");
     page
@@ -77,6 +81,7 @@ fn console_and_metrics_tell_what_redis_clients_do() {
     let keys = gateway.show("redis keys");
     assert_eq!((&*keys[0]["db"], &*keys[0]["key"]), ("0", "a"));
 
+    assert!(page(&gateway, "/readyz").starts_with("HTTP/1.1 200 "));
     let page = metrics(&gateway);
     for sample in [
         "pondage_redis_up 1",
@@ -90,6 +95,37 @@ fn console_and_metrics_tell_what_redis_clients_do() {
     ] {
         assert!(page.lines().any(|line| line == sample), "{sample}:\n{page}");
     }
+}
+
+#[test]
+fn a_journal_that_is_not_folded_is_told() {
+    let database = cluster().database();
+    let gateway = Gateway::start(open(&database).set("redis.journal_databases", [1]));
+    let mut client = RedisClient::connect(&gateway);
+    client.says(b"SELECT 1\r\nSET a 1\r\n", b"+OK\r\n+OK\r\n");
+    wait::until("a fold", || redis(&gateway)["folds"] == "1");
+    let figures = redis(&gateway);
+    assert_eq!((&*figures["journal_backlog_bytes"], &*figures["keys_per_fold"]), ("0", "1"));
+    assert_eq!((&*figures["fold_error"], &*figures["journal_limit"]), ("", "268435456"));
+    assert!(metrics(&gateway).contains("\npondage_redis_fold_failing 0\n"));
+
+    database.run("alter table redis.kv add constraint no check (db <> 1) not valid");
+    client.says(b"SET a 2\r\n", b"+OK\r\n");
+    wait::until("a fold that fails", || redis(&gateway)["fold_error"].contains("\"no\""));
+    let figures = redis(&gateway);
+    assert_ne!((&*figures["journal_backlog_bytes"], &*figures["fold_failures"]), ("0", "0"));
+    let page = metrics(&gateway);
+    for (name, value) in [
+        ("pondage_redis_folds_total", 1),
+        ("pondage_redis_folded_keys_total", 1),
+        ("pondage_redis_fold_failing", 1),
+        ("pondage_redis_journal_limit_bytes", 256 << 20),
+    ] {
+        assert!(page.contains(&format!("\n{name} {value}\n")), "{name}:\n{page}");
+    }
+    assert!(!page.contains("\npondage_redis_journal_backlog_bytes 0\n"), "{page}");
+    database.run("alter table redis.kv drop constraint no");
+    wait::until("a fold that does not", || redis(&gateway)["fold_error"].is_empty());
 }
 
 #[test]
@@ -118,6 +154,8 @@ fn commands_fail_after_five_seconds_when_the_database_is_down() {
     assert_eq!(answer(&gateway, "PING\r\n"), "+PONG");
     is_away(&gateway, "Connection refused");
     assert!(metrics(&gateway).contains("pondage_redis_up 0"));
+    let ready = page(&gateway, "/readyz");
+    assert!(ready.starts_with("HTTP/1.1 503 ") && ready.contains("Redis door: "), "{ready}");
 }
 
 #[test]

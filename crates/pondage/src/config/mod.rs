@@ -286,6 +286,7 @@ pub struct Redis {
     pub writers: u32,
     pub memory: u64,
     pub queue_limit: u64,
+    pub journal_limit: u64,
     pub max_clients: u32,
     pub output_limit: u64,
     pub value_limit: u32,

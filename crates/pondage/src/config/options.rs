@@ -229,6 +229,7 @@ pub mod default {
     /// `proto-max-bulk-len` of Redis.
     pub const REDIS_VALUE_LIMIT: u64 = wire::resp::request::BULK_BYTES_MAX as u64;
     pub const REDIS_QUEUE_LIMIT: u64 = 64 << 20;
+    pub const REDIS_JOURNAL_LIMIT: u64 = 256 << 20;
     /// `slowlog-log-slower-than` and `slowlog-max-len` of Redis.
     pub const REDIS_SLOWLOG_THRESHOLD: Duration = Duration::from_millis(10);
     pub const REDIS_SLOWLOG_LENGTH: u32 = 128;
@@ -520,6 +521,10 @@ pub static TABLE: &[Row] = &[
     row(REDIS, "queue_limit", Kind::Size { least: 64 << 10, most: limit::BYTES },
         Preset::Size(default::REDIS_QUEUE_LIMIT), &[],
         "Writes that wait for their commit, in bytes; beyond it new ones wait to be begun."),
+    row(REDIS, "journal_limit", Kind::Size { least: 64 << 10, most: limit::BYTES },
+        Preset::Size(default::REDIS_JOURNAL_LIMIT), &[],
+        "What may be in the journal and not yet in the tables, in bytes; beyond it writes to \
+         `journal_databases` wait."),
     row(REDIS, "max_clients", Kind::Count { least: 1, most: limit::CLIENTS },
         Preset::Count(default::REDIS_MAX_CLIENTS), &[],
         "Redis clients; the next one is refused."),

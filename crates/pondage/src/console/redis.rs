@@ -38,7 +38,7 @@ fn state(config: &Config, figures: &Figures) -> Vec<(&'static str, String)> {
 }
 
 fn counted(figures: &Figures) -> Vec<(&'static str, String)> {
-    let batches = &figures.batches;
+    let (batches, folds) = (&figures.batches, &figures.folds);
     let mean = |sum: u64, count: u64| sum.checked_div(count).unwrap_or(0).to_string();
     let asked = figures.hits + figures.misses;
     let rate = match asked {
@@ -61,6 +61,14 @@ fn counted(figures: &Figures) -> Vec<(&'static str, String)> {
         ("retries", figures.retries.to_string()),
         ("conflicts", batches.conflicts.to_string()),
         ("refused", batches.refused.to_string()),
+        ("journal_backlog_bytes", folds.backlog.to_string()),
+        ("journal_limit", figures.journal_max.to_string()),
+        ("folds", folds.folds.to_string()),
+        ("keys_per_fold", mean(folds.keys, folds.folds)),
+        ("last_fold_us", folds.last_us.to_string()),
+        ("fold_failures", folds.failed.to_string()),
+        ("fold_error", folds.error.clone().unwrap_or_default()),
+        ("fold_overwritten", figures.overwritten.to_string()),
         ("lookups", figures.loads.to_string()),
         ("looked_up_keys", figures.loaded.to_string()),
         ("resident_keys", figures.resident.to_string()),

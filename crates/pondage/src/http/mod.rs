@@ -157,7 +157,8 @@ async fn healthz(State(process): State<Door>) -> Response {
 
 async fn readyz(State(process): State<Door>) -> Response {
     let view = view::look(&*process, WORKER_WAIT).await;
-    verdict(state::readiness(&view, process.condition(), &process.config()))
+    let redis = process.redis(false);
+    verdict(state::readiness(&view, redis.as_ref(), process.condition(), &process.config()))
 }
 
 async fn state_page(State(process): State<Door>) -> Response {

@@ -32,6 +32,17 @@ fn gauges(page: &mut Exposition, Snapshot { figures, .. }: &Snapshot) {
         ("pondage_redis_resident_bytes", "Memory of those keys.", figures.bytes as u64),
         ("pondage_redis_memory_limit_bytes", "Its limit.", figures.bytes_max as u64),
         ("pondage_redis_channels", "Channels with subscribers.", figures.channels as u64),
+        (
+            "pondage_redis_journal_backlog_bytes",
+            "What is in the journal and not in the tables.",
+            figures.folds.backlog as u64,
+        ),
+        ("pondage_redis_journal_limit_bytes", "Its limit.", figures.journal_max as u64),
+        (
+            "pondage_redis_fold_failing",
+            "1 while the journal can't be written into the tables.",
+            u64::from(figures.folds.error.is_some()),
+        ),
     ];
     for (name, help, value) in gauges {
         page.family(name, Kind::Gauge, help);
@@ -63,7 +74,7 @@ fn batches(page: &mut Exposition, Snapshot { figures, .. }: &Snapshot) {
 }
 
 fn counters(page: &mut Exposition, Snapshot { figures, .. }: &Snapshot) {
-    let batches = &figures.batches;
+    let (batches, folds) = (&figures.batches, &figures.folds);
     let counters = [
         ("pondage_redis_connections_total", "Redis clients that came.", figures.connections),
         ("pondage_redis_errors_total", "Errors that were replied.", figures.errors_replied),
@@ -77,6 +88,18 @@ fn counters(page: &mut Exposition, Snapshot { figures, .. }: &Snapshot) {
             "pondage_redis_batch_refused_total",
             "Batches that PostgreSQL refused for good.",
             batches.refused,
+        ),
+        (
+            "pondage_redis_folds_total",
+            "Times that the journal was written into the tables.",
+            folds.folds,
+        ),
+        ("pondage_redis_folded_keys_total", "Keys that this has written.", folds.keys),
+        ("pondage_redis_fold_failures_total", "Times that it has failed.", folds.failed),
+        (
+            "pondage_redis_fold_overwritten_total",
+            "Changes by SQL that the journal has overwritten.",
+            figures.overwritten,
         ),
         ("pondage_redis_lookups_total", "Questions for rows.", figures.loads),
         ("pondage_redis_lookup_keys_total", "Keys in those questions.", figures.loaded),

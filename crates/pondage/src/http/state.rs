@@ -7,6 +7,7 @@ use serde_json::{json, Value};
 use crate::config::Config;
 use crate::console::view::{self, View};
 use crate::console::Condition;
+use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::PoolSnapshot;
 
 /// What the process is and does, pool by pool.
@@ -99,10 +100,15 @@ pub fn health(view: &View) -> Result<Value, Value> {
     Err(json!({ "status": "failed", "reasons": reasons }))
 }
 
-/// Whether clients can be served: the doors are open, every worker answers, and no configured
-/// database is out of reach. A database nobody has tried is taken to be well, and so is one of
+/// Whether clients can be served: the doors are open, every worker answers, the Redis door can use
+/// its tables if there is one, and no configured database is out of reach. A database nobody has tried is taken to be well, and so is one of
 /// whose users another has a server: then it is the user that fails.
-pub fn readiness(view: &View, condition: Condition, config: &Config) -> Result<Value, Value> {
+pub fn readiness(
+    view: &View,
+    redis: Option<&Snapshot>,
+    condition: Condition,
+    config: &Config,
+) -> Result<Value, Value> {
     let mut reasons = Vec::new();
     if condition.stopping {
         reasons.push("shutting down".to_owned());
@@ -110,6 +116,8 @@ pub fn readiness(view: &View, condition: Condition, config: &Config) -> Result<V
         reasons.push("not listening yet".to_owned());
     }
     reasons.extend(view.silent.iter().map(|worker| format!("worker {worker} does not answer")));
+    let away = redis.and_then(|redis| redis.figures.away.as_ref());
+    reasons.extend(away.map(|(why, _)| format!("Redis door: {why}")));
     let pools = view::pools(&view.workers);
     for name in config.databases.keys().filter(|name| *name != "*") {
         reasons.extend(out_of_reach(name, &pools));

@@ -29,12 +29,12 @@ fn a_silent_worker_is_named() {
 #[test]
 fn a_process_is_ready_when_it_listens_and_no_tried_database_fails() {
     let config = fixture::config();
-    assert!(readiness(&view(Vec::new()), OPEN, &config).is_ok());
+    assert!(readiness(&view(Vec::new()), None, OPEN, &config).is_ok());
     for (condition, reason) in [
         (Condition { listening: false, stopping: false }, "not listening yet"),
         (Condition { listening: true, stopping: true }, "shutting down"),
     ] {
-        let answer = readiness(&view(Vec::new()), condition, &config).unwrap_err();
+        let answer = readiness(&view(Vec::new()), None, condition, &config).unwrap_err();
         assert_eq!(answer["reasons"], json!([reason]));
     }
 }
@@ -44,18 +44,27 @@ fn a_database_out_of_reach_makes_the_process_not_ready() {
     let config = fixture::config();
     let mut down = fixture::pool(&config, "app", "web");
     failing(&mut down);
-    let answer = readiness(&view(vec![down.clone()]), OPEN, &config).unwrap_err();
+    let answer = readiness(&view(vec![down.clone()]), None, OPEN, &config).unwrap_err();
     assert_eq!(answer["reasons"], json!(["database app: connection refused (after 3 tries)"]));
 
     // A server that works, be it another user's or another worker's.
     let mut other = fixture::pool(&config, "app", "batch");
     other.sv_idle = 1;
-    assert!(readiness(&view(vec![down.clone(), other]), OPEN, &config).is_ok());
+    assert!(readiness(&view(vec![down.clone(), other]), None, OPEN, &config).is_ok());
     let mut same = fixture::pool(&config, "app", "web");
     same.sv_active = 1;
     let mut two = view(vec![down.clone()]);
     two.workers.push(WorkerSnapshot { pools: vec![same], ..Default::default() });
-    assert!(readiness(&two, OPEN, &config).is_ok());
+    assert!(readiness(&two, None, OPEN, &config).is_ok());
+}
+
+#[test]
+fn a_redis_door_without_its_tables_is_not_ready() {
+    let (config, mut redis) = (fixture::config(), Snapshot::default());
+    assert!(readiness(&view(Vec::new()), Some(&redis), OPEN, &config).is_ok());
+    redis.figures.away = Some(("another gateway serves these tables".to_owned(), 7));
+    let answer = readiness(&view(Vec::new()), Some(&redis), OPEN, &config).unwrap_err();
+    assert_eq!(answer["reasons"], json!(["Redis door: another gateway serves these tables"]));
 }
 
 #[test]
@@ -63,7 +72,7 @@ fn a_guest_of_the_wildcard_does_not_count() {
     let config = fixture::config_and(fixture::WILDCARD);
     let mut guest = fixture::pool(&config, "typo", "web");
     failing(&mut guest);
-    assert!(readiness(&view(vec![guest]), OPEN, &config).is_ok());
+    assert!(readiness(&view(vec![guest]), None, OPEN, &config).is_ok());
 }
 
 #[test]

@@ -275,6 +275,7 @@ fn line(session: &Session, now: i64) -> String {
 fn flags(session: &Session) -> String {
     let tracking = session.tracking.as_deref();
     let flags = [
+        ('O', session.monitors),
         ('P', !session.subscriptions.is_empty()),
         ('x', session.multi.is_some()),
         ('b', session.blocked.is_some()),

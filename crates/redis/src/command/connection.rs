@@ -80,6 +80,8 @@ fn reset(call: &mut Call<'_>) -> Outcome {
     session.subscriptions = Default::default();
     call.server.tracking.off(session);
     call.keys.is_tracked = !call.server.tracking.is_empty();
+    call.server.monitors.remove(session.conn);
+    session.monitors = false;
     session.name = Box::default();
     session.reply_mode = ReplyMode::On;
     session.protocol = 2;

@@ -8,7 +8,7 @@ const SINCE: &[(&str, &str)] = &[
         "1.0.0",
         "auth bgrewriteaof bgsave dbsize debug decr decrby del echo exists expire flushall flushdb \
          get getset incr incrby info keys lastsave lindex llen lpop lpush lrange lrem lset ltrim \
-         mget move ping quit randomkey rename renamenx rpop rpush sadd save scard sdiff sdiffstore \
+         mget monitor move ping quit randomkey rename renamenx rpop rpush sadd save scard sdiff sdiffstore \
          select set setnx shutdown sinter sinterstore sismember slaveof smembers smove sort spop \
          srandmember srem substr sunion sunionstore ttl type",
     ),

@@ -12,7 +12,7 @@ pub fn dump(call: &mut Call<'_>) -> Outcome {
         call.reply.null();
         return Ok(());
     };
-    let payload = rdb::dump(value).ok_or(Failure::text("ERR a stream can't be dumped"))?;
+    let payload = rdb::dump(value);
     call.reply.bulk(&payload);
     Ok(())
 }

@@ -24,7 +24,8 @@ pub const COMMANDS: &[Command] = &[
     Command {
         name: "function",
         arity: -2,
-        flags: Flags::CONTAINER.and(Flags::NO_SCRIPT),
+        // It may find that it has to wait for the libraries behind what EXEC has changed.
+        flags: Flags::CONTAINER.and(Flags::NO_SCRIPT).and(Flags::UNDOABLE),
         keys: Keys::None,
         group: GROUP,
         run: function,
@@ -34,11 +35,11 @@ pub const COMMANDS: &[Command] = &[
 const GROUP: &str = "scripting";
 
 fn fcall(call: &mut Call<'_>) -> Outcome {
-    script::with(call, |scripts, call| scripts.call(call, false))
+    script::with_libraries(call, |scripts, call| scripts.call(call, false))
 }
 
 fn fcall_ro(call: &mut Call<'_>) -> Outcome {
-    script::with(call, |scripts, call| scripts.call(call, true))
+    script::with_libraries(call, |scripts, call| scripts.call(call, true))
 }
 
 const NO_SCRIPT: Flags = Flags::NO_SCRIPT;
@@ -107,17 +108,17 @@ fn function(call: &mut Call<'_>) -> Outcome {
 }
 
 fn dump(call: &mut Call<'_>) -> Outcome {
-    let dump = |scripts: &mut Scripts, _: &mut Call<'_>| {
-        rdb::dump_libraries(scripts.libraries().iter().map(|library| &*library.code))
-    };
-    let payload = script::with(call, dump);
+    let payload = script::with_libraries(call, |scripts, _| {
+        let codes = scripts.libraries().iter().map(|library| &*library.code);
+        Ok(rdb::dump_libraries(codes))
+    })?;
     call.reply.bulk(&payload);
     Ok(())
 }
 
 fn delete(call: &mut Call<'_>) -> Outcome {
     let name = call.args.at(2);
-    if !script::with(call, |scripts, _| scripts.delete_library(name)) {
+    if !script::with_libraries(call, |scripts, call| scripts.delete_library(call, name))? {
         return Err(Failure::text("ERR Library not found"));
     }
     call.reply.ok();
@@ -126,7 +127,7 @@ fn delete(call: &mut Call<'_>) -> Outcome {
 
 fn flush(call: &mut Call<'_>) -> Outcome {
     check_mode(call.args, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
-    script::with(call, |scripts, _| scripts.flush_libraries());
+    script::with_libraries(call, Scripts::flush_libraries)?;
     call.reply.ok();
     Ok(())
 }
@@ -142,7 +143,7 @@ fn load(call: &mut Call<'_>) -> Outcome {
     let load = |scripts: &mut Scripts, call: &mut Call<'_>| {
         scripts.load_library(call, args.at(last), last > 2)
     };
-    let name = script::with(call, load)?;
+    let name = script::with_libraries(call, load)?;
     call.reply.bulk(&name);
     Ok(())
 }
@@ -168,17 +169,16 @@ fn restore(call: &mut Call<'_>) -> Outcome {
     let restore = |scripts: &mut Scripts, call: &mut Call<'_>| {
         scripts.restore_libraries(call, &codes, policy)
     };
-    script::with(call, restore)?;
+    script::with_libraries(call, restore)?;
     call.reply.ok();
     Ok(())
 }
 
 fn stats(call: &mut Call<'_>) -> Outcome {
-    script::with(call, tell_stats);
-    Ok(())
+    script::with_libraries(call, tell_stats)
 }
 
-fn tell_stats(scripts: &mut Scripts, call: &mut Call<'_>) {
+fn tell_stats(scripts: &mut Scripts, call: &mut Call<'_>) -> Outcome {
     let (libraries, reply) = (scripts.libraries(), &mut *call.reply);
     reply.map(2);
     reply.bulk(b"running_script");
@@ -191,6 +191,7 @@ fn tell_stats(scripts: &mut Scripts, call: &mut Call<'_>) {
     reply.integer(libraries.len() as i64);
     reply.bulk(b"functions_count");
     reply.integer(libraries.functions() as i64);
+    Ok(())
 }
 
 fn list(call: &mut Call<'_>) -> Outcome {
@@ -209,8 +210,10 @@ fn list(call: &mut Call<'_>) -> Outcome {
         }
         at += 1;
     }
-    script::with(call, |scripts, call| tell(scripts, call, pattern, with_code));
-    Ok(())
+    script::with_libraries(call, |scripts, call| {
+        tell(scripts, call, pattern, with_code);
+        Ok(())
+    })
 }
 
 fn tell(scripts: &mut Scripts, call: &mut Call<'_>, pattern: Option<&[u8]>, with_code: bool) {

@@ -170,6 +170,19 @@ impl Command {
         Command { name, arity, flags, keys: Keys::None, group, run }
     }
 
+    /// Whether MONITOR does not show it: what administrators do.
+    pub fn is_hidden(&self, args: Args<'_>) -> bool {
+        match container(self).and_then(|container| container.sub(args.get(1)?)) {
+            Some(sub) => sub.flags.has(Flags::ADMIN),
+            None => self.flags.has(Flags::ADMIN),
+        }
+    }
+
+    /// Whether it is one of those that run others by Lua.
+    pub fn runs_a_script(&self) -> bool {
+        matches!(self.name, "eval" | "eval_ro" | "evalsha" | "evalsha_ro" | "fcall" | "fcall_ro")
+    }
+
     /// Whether this call overwrites its keys without looking at them.
     pub fn is_blind(&self, args: Args<'_>) -> bool {
         let bare = args.len() == self.arity.unsigned_abs() as usize;

@@ -113,7 +113,7 @@ fn run_all(call: &mut Call<'_>, commands: &[crate::args::Words]) -> Outcome {
             nested: true,
         };
         let number = super::number(command);
-        match nested.run_timed(command, number) {
+        match nested.run_shown(command, number) {
             Ok(()) => call.server.stats.of(number).calls += 1,
             Err(Failure::Said(text)) => {
                 call.server.stats.failed(number, &text);

@@ -39,6 +39,15 @@ impl Engine {
         }
     }
 
+    /// What the unit has shown, if it has not been told before.
+    pub(super) fn tell_monitors(&mut self, session: &mut Session) {
+        if std::mem::take(&mut session.shown) {
+            self.server.monitors.forget();
+        } else if !self.server.monitors.is_empty() {
+            self.server.tell_monitors();
+        }
+    }
+
     /// Now and then a command's key is counted, to know which are named most.
     pub(super) fn sample(&mut self, db: u16, command: &Command, args: Args<'_>) {
         let Keys::Range(first, ..) = command.keys else { return };

@@ -1,6 +1,7 @@
 //! Connections come and go, and say HELLO.
 
 use super::Engine;
+use crate::args::Words;
 use crate::command;
 use crate::reply::Reply;
 use crate::session::{ConnId, Peer, Session};
@@ -20,8 +21,17 @@ impl Engine {
             command::transactions::unwatch_all(&mut self.keys, &mut session);
             self.server.hub.gone(conn, &session.subscriptions);
             self.server.tracking.off(&mut session);
+            self.server.monitors.remove(conn);
             self.keys.is_tracked = !self.server.tracking.is_empty();
         }
+    }
+
+    /// MONITOR: a command that the door does itself, without its secrets.
+    pub fn show(&mut self, conn: ConnId, words: &Words) {
+        let Some(session) = self.server.sessions.get(conn) else { return };
+        let (at, db) = (self.server.microseconds(), session.db);
+        self.server.monitors.show(at, db, session.shown_address(), words.args());
+        self.server.tell_monitors();
     }
 
     /// HELLO, once the door has authenticated whoever says it: another protocol from this reply on,

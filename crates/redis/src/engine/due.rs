@@ -11,8 +11,8 @@ use crate::session::Session;
 const EXPIRED_MAX: usize = 256;
 
 /// Commands that may change something, or be heard by somebody, though they are no writes.
-const EFFECTIVE: [&str; 7] =
-    ["publish", "spublish", "eval", "evalsha", "fcall", "script", "pfcount"];
+const EFFECTIVE: [&str; 8] =
+    ["publish", "spublish", "eval", "evalsha", "fcall", "script", "function", "pfcount"];
 
 impl Engine {
     /// When something has to be done though nothing happens: milliseconds since 1970.

@@ -44,6 +44,7 @@ use crate::command::{self, Command, Flags, Keys};
 use crate::failure::Failure;
 use crate::flow::{Barrier, Fate, Flow, Sealed, SHARDS_MAX};
 use crate::keyspace::{Done, Keyspace};
+use crate::random::Random;
 use crate::reply::Reply;
 use crate::server::{Event, Server, Settings};
 use crate::session::{ConnId, Multi, ReplyMode, Session};
@@ -78,9 +79,6 @@ pub struct Before {
     multi: Option<Box<Multi>>,
     watching: Vec<(u16, Box<[u8]>)>,
 }
-
-/// Bytes of the journal that may wait to come into the tables; beyond it nothing is appended.
-const BACKLOG_BYTES_MAX: usize = 256 << 20;
 
 /// A question that waits until what was done before it has committed, and is in the tables as far as
 /// it is asked about.
@@ -170,6 +168,12 @@ impl Engine {
     /// With a clock, in microseconds since 1970: the time of slow commands and of commits is taken.
     pub fn with_clock(mut self, clock: fn() -> i64) -> Engine {
         self.server.clock = Some(clock);
+        self
+    }
+
+    /// With a seed for what is chosen at random; without one it is the same in every process.
+    pub fn with_seed(mut self, seed: u64) -> Engine {
+        self.server.random = Random::new(seed);
         self
     }
 
@@ -280,6 +284,7 @@ impl Engine {
         mark: usize,
     ) -> Ran {
         session.answers.clear();
+        session.shown = false;
         if session.last_command == "exec" {
             // Whatever the reason, it ends the transaction.
             session.multi = None;
@@ -357,6 +362,7 @@ impl Engine {
         self.keys.counts_lookups = command.flags.has(Flags::READONLY);
         loop {
             self.keys.begin(session.db, self.now, latest, undoable);
+            self.server.monitors.forget();
             session.questions = 0;
             let outcome = match self.find_keys(command, session, args) {
                 Ok(()) => {
@@ -368,7 +374,7 @@ impl Engine {
                         server: &mut self.server,
                         nested: false,
                     };
-                    call.run_timed(command, number)
+                    call.run_shown(command, number)
                 }
                 miss => miss,
             };
@@ -404,6 +410,7 @@ impl Engine {
                 Err(Failure::Blocked) => {
                     reply.rewind(mark);
                     self.keys.end(None);
+                    self.tell_monitors(session);
                     return Ran::Blocked;
                 }
             }
@@ -412,6 +419,7 @@ impl Engine {
                 tracking.caching &= command.name == "client";
             }
             self.server.stats.processed += 1;
+            self.tell_monitors(session);
             self.sample(session.db, command, args);
             let done = self.end_unit(session);
             return self.done(session, done, before, reply, mark);
@@ -525,6 +533,7 @@ impl Engine {
     /// Puts a connection back to where it was before a command, so that it can run again.
     pub fn restore(&mut self, conn: ConnId, before: Before) {
         let Some(session) = self.server.sessions.get_mut(conn) else { return };
+        session.shown = true;
         session.db = before.db;
         session.multi = before.multi.map(|multi| *multi);
         // Between its first run and this one nobody looked after what it watches.
@@ -578,7 +587,8 @@ impl Engine {
     fn send_batches(&mut self) {
         let journal = self.keys.flow.journal().map_or(0, |journal| 1u32 << journal);
         loop {
-            let held = if self.store.backlog() > BACKLOG_BYTES_MAX { journal } else { 0 };
+            let full = self.store.backlog() > self.server.settings.journal_limit;
+            let held = if full { journal } else { 0 };
             let Some(shard) = self.keys.flow.sendable(DEPTH, held).next() else { return };
             let sealed = self.keys.flow.seal(shard);
             self.server.stats.sent(sealed.open.dirty.len());

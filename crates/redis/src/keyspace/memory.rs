@@ -39,7 +39,7 @@ impl Keyspace {
 
     /// Whether misses in this database have to wait: it is being emptied.
     pub fn is_flushing(&self, db: u16) -> bool {
-        self.dbs.get(usize::from(db)).is_some_and(|db| db.flushed.is_some())
+        self.dbs.get(db).is_some_and(|db| db.flushed.is_some())
     }
 
     /// Writes the rows of a sealed batch: `row` for each key, then the collections that nobody
@@ -102,7 +102,7 @@ impl Keyspace {
             }
         }
         for db in &sealed.open.flushes {
-            let state = &mut self.dbs[usize::from(*db)];
+            let state = &mut self.dbs[*db];
             let fate = state.flushed.map(|barrier| self.flow.fate(barrier));
             if fate != Some(crate::flow::Fate::Pending) {
                 state.flushed = None;
@@ -125,7 +125,7 @@ impl Keyspace {
                 }
             }
             for db in open.flushes {
-                self.dbs[usize::from(db)].flushed = None;
+                self.dbs[db].flushed = None;
                 self.forget_all(Some(db));
             }
         }
@@ -202,10 +202,11 @@ impl Keyspace {
 
     pub(super) fn drop_entry(&mut self, at: u32) {
         let entry = &self.entries[at as usize];
-        let (hash, db) = (self.hash_of(&entry.key), usize::from(entry.db));
+        let (hash, db) = (self.hash_of(&entry.key), entry.db);
         let found = self.dbs[db].table.find_entry(hash, |other| *other == at);
         let Ok(found) = found else { return };
         found.remove();
+        self.libraries += u64::from(db == super::LIBRARIES);
         self.bytes = self.bytes.saturating_sub(self.entries[at as usize].weight());
         self.entries[at as usize] = Entry::new(0, b"", 0, None, NEVER, 0);
         self.free.push(at);

@@ -19,6 +19,7 @@
 
 mod entry;
 mod expiry;
+mod libraries;
 mod memory;
 mod overlay;
 mod unit;
@@ -27,6 +28,7 @@ use hashbrown::HashTable;
 use smallvec::SmallVec;
 
 pub use entry::{Entry, LAST_MOMENT, NEVER, UNKNOWN};
+pub use libraries::LIBRARIES;
 pub use memory::{Changed, Orphan};
 pub use overlay::Overlay;
 pub use unit::{Done, Unit};
@@ -65,7 +67,7 @@ struct Db {
 #[derive(Debug)]
 pub struct Keyspace {
     hasher: foldhash::fast::RandomState,
-    dbs: Vec<Db>,
+    dbs: libraries::Dbs,
     entries: Vec<Entry>,
     free: Vec<u32>,
     pub flow: Flow,
@@ -83,6 +85,8 @@ pub struct Keyspace {
     /// Where eviction goes on.
     hand: usize,
     kids: i64,
+    /// How often what is known of the libraries of functions has become another without a command.
+    libraries: u64,
     /// When entries expire.
     reminders: expiry::Reminders,
     /// Which changes are told.
@@ -115,7 +119,7 @@ impl Keyspace {
         let new = |db| Db { is_journaled: journaled.contains(&db), ..Db::default() };
         Keyspace {
             hasher: foldhash::fast::RandomState::default(),
-            dbs: (0..databases).map(new).collect(),
+            dbs: libraries::Dbs::new((0..databases).map(new).collect()),
             entries: Vec::new(),
             free: Vec::new(),
             flow,
@@ -127,6 +131,7 @@ impl Keyspace {
             overtaken: Vec::new(),
             hand: 0,
             kids: 0,
+            libraries: 0,
             reminders: expiry::Reminders::default(),
             notify: crate::notify::Notify::default(),
             is_tracked: false,
@@ -454,7 +459,7 @@ impl Keyspace {
                 self.expired(at);
                 self.replace(at, None, Expiry::Never);
             }
-        } else if self.dbs[usize::from(db)].flushed.is_none() {
+        } else if self.dbs.get(db).is_some_and(|db| db.flushed.is_none()) {
             // It was so when the tables were looked through. Now it may be another one: others wait
             // until it is known to be gone.
             let at = self.insert(db, key, None, NEVER, UNKNOWN);
@@ -497,7 +502,7 @@ impl Keyspace {
 
     /// Whether the database's writes go to the journal first.
     pub fn is_journaled(&self, db: u16) -> bool {
-        self.dbs.get(usize::from(db)).is_some_and(|db| db.is_journaled)
+        self.dbs.get(db).is_some_and(|db| db.is_journaled)
     }
 
     /// The shards that a database's keys are in, as a mask.
@@ -510,7 +515,7 @@ impl Keyspace {
 
     /// Empties a database.
     pub fn flush(&mut self, db: u16) {
-        let Some(state) = self.dbs.get(usize::from(db)) else { return };
+        let Some(state) = self.dbs.get(db) else { return };
         let (before, all) = (state.flushed, state.table.iter().copied().collect::<Vec<u32>>());
         let mut watched = std::mem::take(&mut self.watched);
         watched.flushed(db, |key| self.find(db, key).is_some());
@@ -527,7 +532,7 @@ impl Keyspace {
                 self.unit.steps.push(Step::Unversioned { at, version });
             }
         }
-        self.dbs[usize::from(db)].flushed = Some(barrier);
+        self.dbs[db].flushed = Some(barrier);
         if self.is_tracked {
             self.unit.after.push(After::Flushed);
         }
@@ -571,7 +576,7 @@ impl Keyspace {
     }
 
     pub(crate) fn find(&self, db: u16, key: &[u8]) -> Option<u32> {
-        let table = &self.dbs.get(usize::from(db))?.table;
+        let table = &self.dbs.get(db)?.table;
         table.find(self.hash_of(key), |at| &*self.entries[*at as usize].key == key).copied()
     }
 
@@ -612,6 +617,7 @@ impl Keyspace {
     ) -> u32 {
         let hash = self.hash_of(key);
         let shard = self.shard_of(db, key);
+        self.libraries += u64::from(db == LIBRARIES);
         let mut entry = Entry::new(db, key, shard, value, expires, version);
         entry.used_at = seconds(self.unit.now);
         self.bytes += entry.weight();
@@ -626,7 +632,7 @@ impl Keyspace {
             }
         };
         let (entries, hasher) = (&self.entries, &self.hasher);
-        self.dbs[usize::from(db)].table.insert_unique(hash, at, |at| {
+        self.dbs[db].table.insert_unique(hash, at, |at| {
             use std::hash::BuildHasher;
             hasher.hash_one(&*entries[*at as usize].key)
         });

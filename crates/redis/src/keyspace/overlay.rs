@@ -61,7 +61,7 @@ impl Keyspace {
         let mut overlay =
             Overlay { emptied: self.unit.steps.iter().any(is_flush), ..Overlay::default() };
         if overlay.emptied {
-            for at in self.dbs.get(usize::from(db)).iter().flat_map(|db| &db.table) {
+            for at in self.dbs.get(db).iter().flat_map(|db| &db.table) {
                 overlay.note(&self.entries[*at as usize], false, self.unit.now);
             }
             return Ok(overlay);

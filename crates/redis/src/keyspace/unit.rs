@@ -170,7 +170,9 @@ impl Keyspace {
         for touched in std::mem::take(&mut self.unit.touched) {
             if self.finish(&touched) {
                 changed += 1;
-                if self.is_tracked && self.unit.shards == 0 && !touched.quiet {
+                let of_clients = self.entries[touched.at as usize].db != super::LIBRARIES;
+                let told = of_clients && !touched.quiet;
+                if self.is_tracked && self.unit.shards == 0 && told {
                     let key = self.entries[touched.at as usize].key.clone();
                     self.unit.after.push(After::Changed { key, by: conn });
                 }
@@ -276,7 +278,7 @@ impl Keyspace {
                 Step::Inserted { at } => self.drop_entry(at),
                 Step::Unversioned { at, version } => self.entries[at as usize].version = version,
                 Step::Flushed { db, before } => {
-                    self.dbs[usize::from(db)].flushed = before;
+                    self.dbs[db].flushed = before;
                     let shard = self.shards_of(db).trailing_zeros() as u8;
                     let flushes = &mut self.flow.open(shard).flushes;
                     if let Some(last) = flushes.iter().rposition(|other| *other == db) {
@@ -287,6 +289,7 @@ impl Keyspace {
         }
         for touched in std::mem::take(&mut self.unit.touched) {
             let entry = &mut self.entries[touched.at as usize];
+            self.libraries += u64::from(entry.db == super::LIBRARIES);
             if touched.fresh {
                 entry.unkeep();
             }

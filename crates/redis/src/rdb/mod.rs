@@ -7,8 +7,9 @@
 //! +------+----------------------+---------+----------------------+
 //! ```
 //!
-//! Written are the plain types, which every Redis reads and keeps compact by its own settings. Read
-//! is whatever a Redis up to 7.4 writes, but for streams, modules and hashes whose fields expire.
+//! Written are the plain types, which every Redis reads and keeps compact by its own settings;
+//! streams as Redis 7.2 has them. Read is whatever a Redis up to 7.4 writes, but for modules and
+//! hashes whose fields expire.
 //! A payload comes from a client: nothing in it is believed, and what it may unfold to is bounded.
 //!
 //! Source: Redis 7.2, `rdb.h`, `rdb.c`, `cluster.c` (`createDumpPayload`, `verifyDumpPayload`).
@@ -16,11 +17,15 @@
 mod lzf;
 mod packs;
 mod read;
+mod streams;
 
 use crate::value::{parse_integer, Kind, Str, Value};
 
 /// The version written: every Redis 7 reads it.
 const VERSION: u16 = 10;
+
+/// The version that knows how streams are written here: Redis 7.2's.
+const VERSION_OF_STREAMS: u16 = 11;
 
 /// `RDB_OPCODE_FUNCTION2`.
 const LIBRARY: u8 = 245;
@@ -44,10 +49,13 @@ const SET_INTSET: u8 = 11;
 const ZSET_ZIPLIST: u8 = 12;
 const HASH_ZIPLIST: u8 = 13;
 const LIST_QUICKLIST: u8 = 14;
+const STREAM: u8 = 15;
 const HASH_LISTPACK: u8 = 16;
 const ZSET_LISTPACK: u8 = 17;
 const LIST_QUICKLIST_2: u8 = 18;
+const STREAM_2: u8 = 19;
 const SET_LISTPACK: u8 = 20;
+const STREAM_3: u8 = 21;
 
 // How a string is encoded, when its length's highest bits say that it is.
 const INT8: u8 = 0;
@@ -64,8 +72,8 @@ pub enum Refused {
     Format,
 }
 
-/// The payload; none for a stream.
-pub fn dump(value: &Value) -> Option<Vec<u8>> {
+/// The payload.
+pub fn dump(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     let kind = match value.kind() {
         Kind::Str => STRING,
@@ -73,10 +81,10 @@ pub fn dump(value: &Value) -> Option<Vec<u8>> {
         Kind::Set => SET,
         Kind::Zset => ZSET_2,
         Kind::Hash => HASH,
-        Kind::Stream => return None,
+        Kind::Stream => STREAM_3,
     };
     out.push(kind);
-    if let Some(collection) = value.collection() {
+    if let Some(collection) = value.collection().filter(|_| kind != STREAM_3) {
         put_len(&mut out, collection.len());
     }
     match value {
@@ -94,10 +102,10 @@ pub fn dump(value: &Value) -> Option<Vec<u8>> {
             put_string(&mut out, field);
             put_string(&mut out, value);
         }),
-        Value::Stream(_) => return None,
+        Value::Stream(stream) => streams::put(&mut out, stream),
     }
-    seal(&mut out);
-    Some(out)
+    seal(&mut out, if kind == STREAM_3 { VERSION_OF_STREAMS } else { VERSION });
+    out
 }
 
 /// What FUNCTION DUMP gives: the code of each library.
@@ -107,7 +115,7 @@ pub fn dump_libraries<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
         out.push(LIBRARY);
         put_string(&mut out, code);
     }
-    seal(&mut out);
+    seal(&mut out, VERSION);
     out
 }
 
@@ -117,8 +125,8 @@ pub fn libraries(payload: &[u8]) -> Result<Option<Vec<Vec<u8>>>, Refused> {
     Ok(read::libraries(&payload[..payload.len() - FOOTER]))
 }
 
-fn seal(out: &mut Vec<u8>) {
-    out.extend_from_slice(&VERSION.to_le_bytes());
+fn seal(out: &mut Vec<u8>, version: u16) {
+    out.extend_from_slice(&version.to_le_bytes());
     let sum = crc64(out);
     out.extend_from_slice(&sum.to_le_bytes());
 }
@@ -142,17 +150,22 @@ pub fn check(payload: &[u8]) -> Result<(), Refused> {
 }
 
 fn put_len(out: &mut Vec<u8>, len: usize) {
-    match len {
-        0..64 => out.push(len as u8),
-        64..16384 => out.extend_from_slice(&(len as u16 | 0x4000).to_be_bytes()),
-        _ => match u32::try_from(len) {
-            Ok(len) => {
+    put_number(out, len as u64);
+}
+
+/// A number as lengths are written.
+fn put_number(out: &mut Vec<u8>, number: u64) {
+    match number {
+        0..64 => out.push(number as u8),
+        64..16384 => out.extend_from_slice(&(number as u16 | 0x4000).to_be_bytes()),
+        _ => match u32::try_from(number) {
+            Ok(number) => {
                 out.push(0x80);
-                out.extend_from_slice(&len.to_be_bytes());
+                out.extend_from_slice(&number.to_be_bytes());
             }
             Err(_) => {
                 out.push(0x81);
-                out.extend_from_slice(&(len as u64).to_be_bytes());
+                out.extend_from_slice(&number.to_be_bytes());
             }
         },
     }

@@ -10,6 +10,11 @@
 //! Numbers are in little endian but for lengths in a zip list. Counts are hints: the end is told by
 //! the last byte. Source: Redis 7.2, `listpack.c`, `ziplist.c`, `zipmap.c`, `intset.c`.
 
+use crate::value::parse_integer;
+
+/// What a list pack has beside its elements.
+pub const LIST_PACK_BYTES: usize = 7;
+
 /// Takes bytes off the front, if they are there.
 fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
     let (taken, after) = rest.split_at_checked(len)?;
@@ -49,47 +54,143 @@ fn body(pack: &[u8], head: usize) -> Option<&[u8]> {
     }
 }
 
-/// Calls `each` with every element; none when it is malformed, or `each` does not want it.
-pub fn list_pack(pack: &[u8], each: &mut dyn FnMut(&[u8]) -> Option<()>) -> Option<()> {
-    let mut rest = body(pack, 6)?;
-    while !rest.is_empty() {
+/// An element of a list pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Element<'a> {
+    Number(i64),
+    Text(&'a [u8]),
+}
+
+/// The elements of a list pack, one after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct ListPack<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> ListPack<'a> {
+    pub fn open(pack: &'a [u8]) -> Option<ListPack<'a>> {
+        body(pack, 6).map(|rest| ListPack { rest })
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// None when there is none, or it is malformed.
+    pub fn element(&mut self) -> Option<Element<'a>> {
+        let rest = &mut self.rest;
         let before = rest.len();
-        let first = byte(&mut rest)?;
-        let text = match first {
-            0..=0x7f => {
-                with_digits(i64::from(first), each)?;
-                None
-            }
-            0x80..=0xbf => Some(usize::from(first & 0x3f)),
+        let first = byte(rest)?;
+        let text = |rest: &mut &'a [u8], len| take(rest, len).map(Element::Text);
+        let element = match first {
+            0..=0x7f => Element::Number(i64::from(first)),
+            0x80..=0xbf => text(rest, usize::from(first & 0x3f))?,
             0xc0..=0xdf => {
-                let low = byte(&mut rest)?;
-                let value = i64::from(first & 0x1f) << 8 | i64::from(low);
-                with_digits(value << 51 >> 51, each)?;
-                None
+                let value = i64::from(first & 0x1f) << 8 | i64::from(byte(rest)?);
+                Element::Number(value << 51 >> 51)
             }
-            0xe0..=0xef => Some(usize::from(first & 0xf) << 8 | usize::from(byte(&mut rest)?)),
-            0xf0 => Some(unsigned(take(&mut rest, 4)?)),
+            0xe0..=0xef => {
+                let len = usize::from(first & 0xf) << 8 | usize::from(byte(rest)?);
+                text(rest, len)?
+            }
+            0xf0 => {
+                let len = unsigned(take(rest, 4)?);
+                text(rest, len)?
+            }
             0xf1..=0xf4 => {
                 let width = [2, 3, 4, 8][usize::from(first - 0xf1)];
-                with_digits(signed(take(&mut rest, width)?), each)?;
-                None
+                Element::Number(signed(take(rest, width)?))
             }
             _ => return None,
         };
-        if let Some(len) = text {
-            each(take(&mut rest, len)?)?;
+        let len = before - rest.len();
+        take(rest, backwards(len))?;
+        Some(element)
+    }
+}
+
+/// Bytes of an entry's length once more, seven bits each, to be read from its end.
+fn backwards(len: usize) -> usize {
+    match len {
+        0..=127 => 1,
+        128..16383 => 2,
+        16383..2097151 => 3,
+        2097151..268435455 => 4,
+        _ => 5,
+    }
+}
+
+/// Calls `each` with every element; none when it is malformed, or `each` does not want it.
+pub fn list_pack(pack: &[u8], each: &mut dyn FnMut(&[u8]) -> Option<()>) -> Option<()> {
+    let mut pack = ListPack::open(pack)?;
+    while !pack.is_over() {
+        match pack.element()? {
+            Element::Number(number) => with_digits(number, each)?,
+            Element::Text(text) => each(text)?,
         }
-        // The entry's length once more, seven bits a byte, to be read from its end.
-        let backwards = match before - rest.len() {
-            0..=127 => 1,
-            128..16383 => 2,
-            16383..2097151 => 3,
-            2097151..268435455 => 4,
-            _ => 5,
-        };
-        take(&mut rest, backwards)?;
     }
     Some(())
+}
+
+/// Appends an element as a list pack has it; what is written like an integer is one.
+pub fn put_element(out: &mut Vec<u8>, text: &[u8]) {
+    if let Some(number) = parse_integer(text) {
+        return put_number(out, number);
+    }
+    let begin = out.len();
+    match text.len() {
+        len @ 0..64 => out.push(0x80 | len as u8),
+        len @ 64..4096 => out.extend_from_slice(&(len as u16 | 0xe000).to_be_bytes()),
+        len => {
+            out.push(0xf0);
+            out.extend_from_slice(&(len as u32).to_le_bytes());
+        }
+    }
+    out.extend_from_slice(text);
+    put_backwards(out, begin);
+}
+
+pub fn put_number(out: &mut Vec<u8>, number: i64) {
+    let begin = out.len();
+    let bytes = number.to_le_bytes();
+    match number {
+        0..=127 => out.push(number as u8),
+        -4096..=4095 => {
+            out.extend_from_slice(&(number as u16 & 0x1fff | 0xc000).to_be_bytes());
+        }
+        _ => {
+            let widths = [(0xf1, 2), (0xf2, 3), (0xf3, 4), (0xf4, 8)];
+            let fits = |width: usize| signed(&bytes[..width]) == number;
+            let (encoding, width) =
+                widths.into_iter().find(|(_, width)| fits(*width)).unwrap_or((0xf4, 8));
+            out.push(encoding);
+            out.extend_from_slice(&bytes[..width]);
+        }
+    }
+    put_backwards(out, begin);
+}
+
+/// The length of the entry that begins there.
+fn put_backwards(out: &mut Vec<u8>, begin: usize) {
+    let len = out.len() - begin;
+    let bytes = backwards(len);
+    for at in (0..bytes).rev() {
+        let bits = (len >> (7 * at) & 0x7f) as u8;
+        // The last one to be read is the first, and says so.
+        out.push(if at + 1 == bytes { bits } else { bits | 0x80 });
+    }
+}
+
+/// A list pack of these elements, which are `count`.
+pub fn seal_list_pack(elements: &[u8], count: usize) -> Vec<u8> {
+    let bytes = elements.len() + LIST_PACK_BYTES;
+    let mut pack = Vec::with_capacity(bytes);
+    pack.extend_from_slice(&(bytes as u32).to_le_bytes());
+    // The greatest stands for an unknown number.
+    pack.extend_from_slice(&u16::try_from(count).unwrap_or(u16::MAX).to_le_bytes());
+    pack.extend_from_slice(elements);
+    pack.push(0xff);
+    pack
 }
 
 pub fn zip_list(pack: &[u8], each: &mut dyn FnMut(&[u8]) -> Option<()>) -> Option<()> {

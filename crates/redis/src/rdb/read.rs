@@ -2,21 +2,22 @@
 
 use std::borrow::Cow;
 
-use super::{lzf, packs, Refused};
+use super::{lzf, packs, streams, Refused};
 use crate::command::number::float;
 use crate::value::{Hash, List, Set, Str, Value, Zset};
 
-/// Bytes that the compressed strings of one payload may unfold to.
+/// Bytes that the compressed strings of one payload, and the fields that entries of a stream share,
+/// may unfold to.
 const UNFOLDED_MAX: usize = 1 << 30;
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     rest: &'a [u8],
     unfolded: usize,
 }
 
 /// A length, or how a string is encoded.
 enum Len {
-    Bytes(usize),
+    Bytes(u64),
     Encoded(u8),
 }
 
@@ -44,13 +45,13 @@ pub fn libraries(payload: &[u8]) -> Option<Vec<Vec<u8>>> {
 }
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
         Some(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (taken, rest) = self.rest.split_first_chunk::<N>()?;
         self.rest = rest;
         Some(*taken)
@@ -70,29 +71,39 @@ impl<'a> Reader<'a> {
             2 => return None,
             _ => return Some(Len::Encoded(first & 0x3f)),
         };
-        usize::try_from(len).ok().map(Len::Bytes)
+        Some(Len::Bytes(len))
     }
 
-    fn len(&mut self) -> Option<usize> {
+    /// A number that is written as lengths are.
+    pub fn number(&mut self) -> Option<u64> {
         match self.len_or_encoding()? {
-            Len::Bytes(len) => Some(len),
+            Len::Bytes(number) => Some(number),
             Len::Encoded(_) => None,
         }
     }
 
-    fn string(&mut self) -> Option<Cow<'a, [u8]>> {
+    pub fn len(&mut self) -> Option<usize> {
+        usize::try_from(self.number()?).ok()
+    }
+
+    /// So many bytes more than the payload has are kept of it.
+    pub fn unfolds(&mut self, bytes: usize) -> Option<()> {
+        self.unfolded = self.unfolded.checked_add(bytes)?;
+        (self.unfolded <= UNFOLDED_MAX).then_some(())
+    }
+
+    pub fn string(&mut self) -> Option<Cow<'a, [u8]>> {
         let number = match self.len_or_encoding()? {
-            Len::Bytes(len) => return self.take(len).map(Cow::Borrowed),
+            Len::Bytes(len) => {
+                return self.take(usize::try_from(len).ok()?).map(Cow::Borrowed);
+            }
             Len::Encoded(super::INT8) => i32::from(i8::from_le_bytes(self.array()?)),
             Len::Encoded(super::INT16) => i32::from(i16::from_le_bytes(self.array()?)),
             Len::Encoded(super::INT32) => i32::from_le_bytes(self.array()?),
             Len::Encoded(super::LZF) => {
                 let (small, len) = (self.len()?, self.len()?);
                 let small = self.take(small)?;
-                self.unfolded = self.unfolded.checked_add(len)?;
-                if self.unfolded > UNFOLDED_MAX {
-                    return None;
-                }
+                self.unfolds(len)?;
                 return lzf::decompress(small, len).map(Cow::Owned);
             }
             Len::Encoded(_) => return None,
@@ -137,6 +148,9 @@ impl<'a> Reader<'a> {
             super::HASH_ZIPMAP => self.hash(packs::zip_map)?,
             super::HASH_ZIPLIST => self.hash(packs::zip_list)?,
             super::HASH_LISTPACK => self.hash(packs::list_pack)?,
+            form @ (super::STREAM | super::STREAM_2 | super::STREAM_3) => {
+                Value::Stream(Box::new(streams::read(self, form)?))
+            }
             _ => return None,
         })
     }

@@ -1,6 +1,6 @@
 //! Libraries of functions, for FUNCTION and FCALL.
 //!
-//! They are in memory only.
+//! Their code is stored like a key ([`crate::keyspace::LIBRARIES`]); here is what Lua has made of it.
 
 use hashbrown::HashMap;
 
@@ -127,14 +127,14 @@ impl Libraries {
         self.index();
     }
 
-    /// All libraries, or none of them.
+    /// All libraries, or none of them; gives their names.
     pub fn restore(
         &mut self,
         machine: &Machine,
         next: &mut u64,
         codes: &[Vec<u8>],
         policy: Policy,
-    ) -> Result<(), String> {
+    ) -> Result<Vec<Vec<u8>>, String> {
         let mut new = Libraries::default();
         let mut joined = Ok(());
         for code in codes {
@@ -157,10 +157,38 @@ impl Libraries {
         let (old, kept) = std::mem::take(&mut self.all).into_iter().partition(gone);
         let old: Vec<Library> = old;
         old.iter().for_each(|library| forget(machine, library));
+        let names = new.all.iter().map(|library| library.name.clone()).collect();
         self.all = kept;
         self.all.append(&mut new.all);
         self.index();
-        Ok(())
+        Ok(names)
+    }
+
+    /// What is stored is this. Libraries whose code is the same stay, with what their functions
+    /// have left in local variables. What can't be loaded, which only SQL can have stored, or a
+    /// Pondage in which it could be, is left out.
+    pub fn follow<'a>(
+        &mut self,
+        machine: &Machine,
+        next: &mut u64,
+        stored: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) {
+        let mut old = std::mem::take(&mut self.all);
+        let (mut new, mut all) = (Vec::new(), Vec::new());
+        for (name, code) in stored {
+            match old.iter().position(|library| library.name == name && *library.code == *code) {
+                Some(at) => all.push(old.swap_remove(at)),
+                None => new.push((name, code)),
+            }
+        }
+        self.all = all;
+        old.iter().for_each(|library| forget(machine, library));
+        for (name, code) in new {
+            if name_of(code).is_ok_and(|named| named == name) {
+                drop(self.load(machine, next, code, false));
+            }
+        }
+        self.index();
     }
 
     fn may_join(&self, new: &Libraries, replace: bool) -> Result<(), String> {

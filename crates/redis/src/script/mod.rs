@@ -64,6 +64,8 @@ pub struct Scripts {
     machine: Option<Machine>,
     cache: Cache,
     libraries: Libraries,
+    /// The edition of what is stored that they are ([`crate::keyspace::Keyspace::libraries_edition`]).
+    edition: Option<u64>,
     /// Numbers of scripts and functions inside of the Lua state.
     next: u64,
     scratch: Scratch,
@@ -81,6 +83,17 @@ pub fn with<R>(call: &mut Call<'_>, f: impl FnOnce(&mut Scripts, &mut Call<'_>) 
     let result = f(&mut scripts, call);
     call.server.scripts = Some(scripts);
     result
+}
+
+/// As [`with`], with the libraries that are stored.
+pub fn with_libraries<R>(
+    call: &mut Call<'_>,
+    f: impl FnOnce(&mut Scripts, &mut Call<'_>) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    with(call, |scripts, call| {
+        scripts.follow(call)?;
+        f(scripts, call)
+    })
 }
 
 fn said(why: impl fmt::Display) -> Failure {
@@ -147,6 +160,22 @@ impl Scripts {
         &self.libraries
     }
 
+    /// Makes of the stored libraries what can be called.
+    fn follow(&mut self, call: &mut Call<'_>) -> Outcome {
+        let stored = call.keys.libraries()?.is_some();
+        let edition = Some(call.keys.libraries_edition());
+        if self.edition == edition {
+            return Ok(());
+        }
+        if stored || !self.libraries.is_empty() {
+            let machine = machine(&mut self.machine, call)?;
+            let stored = call.keys.libraries()?.into_iter().flat_map(|stored| stored.iter());
+            self.libraries.follow(machine, &mut self.next, stored);
+        }
+        self.edition = edition;
+        Ok(())
+    }
+
     /// FUNCTION LOAD: gives the library's name.
     pub fn load_library(
         &mut self,
@@ -158,17 +187,22 @@ impl Scripts {
             return Err(said(TOO_LONG));
         }
         let machine = machine(&mut self.machine, call)?;
-        self.libraries.load(machine, &mut self.next, code, replace).map_err(said)
+        let name = self.libraries.load(machine, &mut self.next, code, replace).map_err(said)?;
+        call.keys.store_library(&name, code)?;
+        Ok(name)
     }
 
     /// FUNCTION DELETE: false when there is no such library.
-    pub fn delete_library(&mut self, name: &[u8]) -> bool {
-        self.libraries.delete(self.machine.as_ref(), name)
+    pub fn delete_library(&mut self, call: &mut Call<'_>, name: &[u8]) -> Result<bool, Failure> {
+        let known = self.libraries.delete(self.machine.as_ref(), name);
+        // One that could not be loaded is stored all the same.
+        Ok(call.keys.remove_library(name)? || known)
     }
 
     /// FUNCTION FLUSH.
-    pub fn flush_libraries(&mut self) {
+    pub fn flush_libraries(&mut self, call: &mut Call<'_>) -> Outcome {
         self.libraries.flush(self.machine.as_ref());
+        call.keys.remove_libraries()
     }
 
     /// FUNCTION RESTORE.
@@ -179,7 +213,14 @@ impl Scripts {
         policy: Policy,
     ) -> Outcome {
         let machine = machine(&mut self.machine, call)?;
-        self.libraries.restore(machine, &mut self.next, codes, policy).map_err(said)
+        let names = self.libraries.restore(machine, &mut self.next, codes, policy).map_err(said)?;
+        if policy == Policy::Flush {
+            call.keys.remove_libraries()?;
+        }
+        for (name, code) in names.iter().zip(codes) {
+            call.keys.store_library(name, code)?;
+        }
+        Ok(())
     }
 
     /// FCALL and FCALL_RO.

@@ -1,8 +1,9 @@
 //! What is committed, what is not, and who sees which.
 
-use redis::engine::Ran;
+use redis::engine::{Engine, Ran};
 use redis::flow::Fate;
 use redis::reply::Recorded;
+use redis::server::Settings;
 
 use crate::rig::{words, Rig};
 
@@ -76,6 +77,17 @@ fn what_an_sql_writer_was_faster_with_is_done_again() {
     rig.engine.restore(rig.conn, before);
     rig.check("INCRBY n 1", "71");
     rig.reads("GET n", "\"71\"");
+}
+
+#[test]
+fn the_process_says_where_chance_begins() {
+    let chosen = |seed: u64| {
+        let tables = Box::new(crate::rig::Shared::default());
+        let mut engine = Engine::new(Settings::default(), tables, 1, 0).with_seed(seed);
+        engine.server.random.number()
+    };
+    assert_eq!(chosen(1), chosen(1));
+    assert_ne!(chosen(1), chosen(2));
 }
 
 #[test]

@@ -366,6 +366,8 @@ pub struct Rig {
     pub answers: HashMap<ConnId, Vec<String>>,
     resumed: Vec<ConnId>,
     pub redo: Vec<ConnId>,
+    /// Connections that the engine wants to be closed.
+    pub closed: Vec<ConnId>,
 }
 
 impl Rig {
@@ -379,8 +381,9 @@ impl Rig {
         let conn = engine.connect(0, peer(1), now);
         tables.told(Told::Taken { applied: vec![0; 3], kids: 1 << 40, same: true });
         engine.turn(now);
-        let (answers, resumed, redo) = (HashMap::new(), Vec::new(), Vec::new());
-        Rig { engine, tables, conn, now, answers, resumed, redo }
+        let (answers, resumed) = (HashMap::new(), Vec::new());
+        let (redo, closed) = (Vec::new(), Vec::new());
+        Rig { engine, tables, conn, now, answers, resumed, redo, closed }
     }
 
     pub fn client(&mut self) -> ConnId {
@@ -460,7 +463,8 @@ impl Rig {
                         self.engine.begin_redo(conn);
                         self.redo.push(conn);
                     }
-                    Event::Release(_) | Event::Close(_) => {}
+                    Event::Close(conn) => self.closed.push(conn),
+                    Event::Release(_) => {}
                 }
             }
         }

@@ -24,6 +24,19 @@ fn installing_at_once_and_again_gives_one_schema() {
 }
 
 #[test]
+fn a_schema_of_an_older_program_gets_what_is_missing() {
+    let database = Database::empty();
+    let mut sql = database.sql();
+    sql.run(schema::migrations()[0].sql);
+    sql.run("INSERT INTO redis.version VALUES (1); SELECT redis.hset('h', 'f', 'v')");
+    sql.run(&schema::install());
+    let newest = schema::migrations().last().expect("a migration").version;
+    assert_eq!(sql.run(schema::VERSION), [newest.to_string()]);
+    assert_eq!(sql.run("SELECT key_text, value_text FROM redis.hashes"), ["h|v"]);
+    assert_eq!(sql.one("SELECT count(*) FROM redis.libraries"), "0");
+}
+
+#[test]
 fn a_schema_of_a_newer_program_is_left_alone() {
     let database = Database::new();
     let mut sql = database.sql();

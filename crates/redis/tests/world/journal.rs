@@ -1,11 +1,14 @@
 //! Databases in journal mode: what is acknowledged is in the journal, and soon in the tables.
 
+use redis::args::Words;
+use redis::engine::Ran;
+use redis::reply::Recorded;
 use redis::server::Settings;
 use redis::session::ConnId;
 
 use crate::kit::{Database, Session};
 use crate::losses::Random;
-use crate::world::World;
+use crate::world::{wall, World};
 
 /// A client of the database in journal mode.
 fn client(world: &mut World) -> ConnId {
@@ -284,4 +287,67 @@ fn what_the_journal_refuses_is_told_and_the_rest_goes_on() {
     assert_eq!(value(&mut sql, "a"), ["4"]);
     let counted = world.run(conn, "GET n");
     assert_eq!(value(&mut sql, "n"), [counted.trim_matches('"')]);
+}
+
+/// What does not come into the tables fills the journal to its limit: then writes wait, in memory as
+/// many as fit there, and nothing else does.
+#[test]
+fn a_full_journal_holds_writes_until_it_is_folded() {
+    let database = Database::empty();
+    let (journal_limit, queue_limit) = (50_000, 100_000);
+    let settings =
+        Settings { journal_databases: vec![1], journal_limit, queue_limit, ..Settings::default() };
+    let mut world = World::with(&database, "one", settings).ready();
+    let (conn, mut sql) = (client(&mut world), database.sql());
+    forbid(&mut sql);
+    let text = "x".repeat(1_000);
+    let set = |n: usize| ["SET", &format!("k{n}"), &text].into_iter().collect::<Words>();
+    let mut acknowledged = 0;
+    loop {
+        world.start(conn, set(acknowledged));
+        let mut said = None;
+        for _ in 0..500 {
+            world.turn();
+            said = said.or_else(|| world.reply(conn));
+            if said.is_some() {
+                break;
+            }
+        }
+        if said.is_none() {
+            break;
+        }
+        acknowledged += 1;
+        assert!(acknowledged < 200, "the journal takes everything");
+    }
+    let backlog = world.engine.store().backlog();
+    assert!(backlog > journal_limit && backlog < journal_limit + 5_000, "{backlog} bytes");
+    assert_eq!(world.engine.figures().folds.backlog, backlog);
+    // Those that read, and those that write elsewhere, do not wait.
+    let other = world.client();
+    assert_eq!(world.run(other, "SET row 1"), "OK");
+    let reader = client(&mut world);
+    assert_eq!(world.run(reader, "GET k0"), format!("\"{text}\""));
+    // As many as memory may take are begun.
+    let mut begun = acknowledged + 1;
+    let parked = loop {
+        let next = client(&mut world);
+        match world.engine.run(next, set(begun).args(), wall(), &mut Recorded::new(2)) {
+            Ran::Done { barrier: Some(_), .. } => begun += 1,
+            Ran::Parked => break next,
+            ran => panic!("{ran:?}"),
+        }
+        assert!(begun < acknowledged + 500, "memory takes everything");
+    };
+    assert!(begun > acknowledged + 50, "{begun}");
+    for _ in 0..200 {
+        world.turn();
+    }
+    assert_eq!(world.reply(conn), None, "nothing is acknowledged that can still be lost");
+    allow(&mut sql);
+    world.until("the first one is written", |world| world.reply(conn).as_deref() == Some("OK"));
+    world.until("there is room again", |world| !world.engine.keys.flow.has_open());
+    assert_eq!(world.run(parked, "SET last 1"), "OK");
+    sync(&mut world, &mut sql);
+    let count = sql.one("SELECT count(*) FROM redis.kv WHERE db = 1");
+    assert_eq!(count, (begun + 1).to_string());
 }

@@ -5,6 +5,7 @@ mod journal;
 #[path = "../tables/kit.rs"]
 #[allow(dead_code)]
 mod kit;
+mod libraries;
 mod losses;
 mod world;
 mod writers;

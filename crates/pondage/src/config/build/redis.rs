@@ -46,6 +46,7 @@ impl Builder<'_> {
             writers: values.count("writers").unwrap_or(default::REDIS_WRITERS),
             memory: values.size("memory", default::REDIS_MEMORY),
             queue_limit: values.size("queue_limit", default::REDIS_QUEUE_LIMIT),
+            journal_limit: values.size("journal_limit", default::REDIS_JOURNAL_LIMIT),
             max_clients: values.count("max_clients").unwrap_or(default::REDIS_MAX_CLIENTS),
             output_limit: values.size("output_limit", default::REDIS_OUTPUT_LIMIT),
             value_limit: u32::try_from(value_limit).unwrap_or(u32::MAX),

@@ -9,6 +9,7 @@
 use ::redis::args::Args;
 use ::redis::call::{self, whole};
 use ::redis::command::Flags;
+use ::redis::monitor::REDACTED;
 use ::redis::reply::Reply;
 use ::redis::session::ConnId;
 use wire::pg::auth::Secret;
@@ -125,6 +126,7 @@ impl Client {
             self.say(taken, |to| to.error(error.as_bytes()));
             return Flow::Next;
         }
+        show(turn, self.conn, args, |at| at > 0);
         let (user, password) = match args.len() {
             2 => one_word(turn.config, args.at(1)),
             _ => (Some(args.at(1)), args.at(2)),
@@ -146,6 +148,9 @@ impl Client {
     }
 
     fn hello(&mut self, turn: &mut Turn<'_>, args: Args<'_>, taken: usize) -> Flow {
+        // Whatever stands behind the word, in the right place or not.
+        let secret = |at: usize| (1..=2).any(|back| at > back && args.is(at - back, "auth"));
+        show(turn, self.conn, args, secret);
         let Hello { protocol, credentials, name } = match read_hello(args) {
             Ok(asked) => asked,
             Err(error) => {
@@ -274,6 +279,15 @@ fn in_multi(conn: ConnId, turn: &mut Turn<'_>) -> bool {
 pub(super) fn first_user(config: &Config) -> &str {
     let trusts = config.auth.method == AuthMethod::Trust;
     config.redis.default_user.as_deref().filter(|_| trusts).unwrap_or(DEFAULT)
+}
+
+/// MONITOR shows the command, without its secrets.
+fn show(turn: &mut Turn<'_>, conn: ConnId, args: Args<'_>, secret: impl Fn(usize) -> bool) {
+    if !turn.engine.server.monitors.is_empty() {
+        let words = args.iter().enumerate();
+        let words = words.map(|(at, word)| if secret(at) { REDACTED } else { word });
+        turn.engine.show(conn, &words.collect());
+    }
 }
 
 fn refused(turn: &Turn<'_>, user: &str) {

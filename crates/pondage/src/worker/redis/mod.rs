@@ -469,8 +469,9 @@ impl RedisPlane {
 
     fn tick(&mut self) {
         self.ticks += 1;
-        // Connections are opened again, and what waits for them is given up, when it is time.
-        self.touched |= self.misses_links();
+        // The store has things to do by time, though nobody asks for anything: it folds the journal,
+        // removes what has expired, tries again what has failed, opens and gives up connections.
+        self.touched |= self.worker == links::WORKER;
         if self.ticks % CLIENTS_EVERY != 0 {
             return;
         }

@@ -30,9 +30,16 @@ pub struct Snapshot {
 
 impl Shared {
     /// `clock`: microseconds since 1970, for taking the time of commands and commits, and for TIME.
-    pub fn new(config: &Config, store: Box<dyn Store + Send>, clock: fn() -> i64) -> Shared {
+    /// `seed`: of what commands choose at random.
+    pub fn new(
+        config: &Config,
+        store: Box<dyn Store + Send>,
+        clock: fn() -> i64,
+        seed: u64,
+    ) -> Shared {
         let (shards, now) = (config.redis.writers as usize, clock() / 1_000);
-        let engine = Engine::new(settings(config), store, shards, now).with_clock(clock);
+        let engine = Engine::new(settings(config), store, shards, now);
+        let engine = engine.with_clock(clock).with_seed(seed);
         Shared { engine: Mutex::new(engine), clients: Budget::default() }
     }
 
@@ -62,6 +69,7 @@ pub fn settings(config: &Config) -> Settings {
             .collect(),
         memory: usize::try_from(redis.memory).unwrap_or(usize::MAX),
         queue_limit: usize::try_from(redis.queue_limit).unwrap_or(usize::MAX),
+        journal_limit: usize::try_from(redis.journal_limit).unwrap_or(usize::MAX),
         max_clients: redis.max_clients as usize,
         proto_max_bulk_len: redis.value_limit as usize,
         slowlog_slower_than_us: match threshold.is_zero() {

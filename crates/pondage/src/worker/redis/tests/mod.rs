@@ -143,7 +143,7 @@ impl World {
         let tables = Tables::default();
         let epoch = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
         let store = TablesAndOut(tables.clone(), Vec::new());
-        let shared = Arc::new(Shared::new(&config, Box::new(store), || 1_000_000_000_000_000));
+        let shared = Arc::new(Shared::new(&config, Box::new(store), || 1_000_000_000_000_000, 1));
         let config = Arc::new(config);
         let plane = RedisPlane::new(Setting { worker, config, shared, epoch, tls_ready });
         let taken = Told::Taken { applied: vec![0; 2], kids: 1, same: true };
