@@ -97,8 +97,8 @@ fn keys(call: &mut Call<'_>) -> Outcome {
     let mut found: Vec<&[u8]> = Vec::new();
     for page in pages {
         if let Answer::Keys { keys, .. } = &call.session.answers[page] {
-            let counts = |key: &&Box<[u8]>| matches(key) && !overlay.hides(key);
-            found.extend(keys.iter().filter(counts).map(|key| &**key));
+            let counts = |key: &&[u8]| matches(key) && !overlay.hides(key);
+            found.extend(keys.iter().map(|key| &**key).filter(counts));
         }
     }
     found.extend(overlay.there().map(|(key, _)| key).filter(|key| matches(key)));

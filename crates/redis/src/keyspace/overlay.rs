@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::unit::Step;
-use super::Keyspace;
+use super::{Keyspace, UNKNOWN};
 use crate::failure::Failure;
 use crate::value::{Kind, Value};
 
@@ -73,10 +73,11 @@ impl Keyspace {
                 Step::Edited { at, expires } => (*at, *expires > now),
                 Step::Inserted { at } => {
                     let entry = &self.entries[*at as usize];
-                    if entry.db == db {
+                    if entry.db == db && entry.version == UNKNOWN {
                         self.unit.missing.push((db, entry.key.clone()));
+                        continue;
                     }
-                    continue;
+                    (*at, false)
                 }
                 Step::Unversioned { .. } | Step::Flushed { .. } => continue,
             };
