@@ -49,6 +49,12 @@ impl<const N: usize> From<[&str; N]> for Value {
 
 impl<const N: usize> From<[i64; N]> for Value {
     fn from(items: [i64; N]) -> Value {
+        Value::from(&items[..])
+    }
+}
+
+impl From<&[i64]> for Value {
+    fn from(items: &[i64]) -> Value {
         Value(format!("{items:?}"))
     }
 }
