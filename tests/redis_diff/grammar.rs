@@ -237,7 +237,7 @@ const STREAMS: &[&str] = &[
     "XTRIM <x> (MAXLEN [=] <c>|MINID [=] <id>|MAXLEN ~ 1000 LIMIT 5|MINID ~ 0-1)",
     "XGROUP CREATE x3 g1 0 MKSTREAM",
     // Only since 7.2 may it not go below what has been deleted.
-    "!XSETID (x3 900-1|x3 901-1 ENTRIESADDED 5 MAXDELETEDID 1-1|nothing 1-1|<x> x|<e> 1-1)",
+    "!XSETID (x3 900-1|x3 901-1 ENTRIESADDED 5 MAXDELETEDID 1-1|nothing 1-1|<x> x|e1 9000-1)",
     "XREAD [COUNT <c>] STREAMS <x> <id>",
     "XREAD STREAMS <x> <x> <id> (0|$|<id>)",
     "!XREAD [COUNT 2] BLOCK 10 STREAMS <x> ($|<id>)",

@@ -27,7 +27,7 @@ mod template;
 use std::fmt::Write;
 
 use connection::Place;
-use kit::cluster::{APP, APP_PASSWORD};
+use kit::cluster::APP;
 use kit::{cluster, Config, Gateway, RedisServer};
 use play::{play, Difference};
 use scenario::Step;
@@ -107,15 +107,16 @@ fn place(address: String) -> Place {
     Place { address, auth: Vec::new() }
 }
 
-/// Pondage with a database of its own, whose clients have to log in.
+/// Pondage with a database of its own, whose clients need not log in: RESET would end that.
 fn door() -> (Gateway, Place) {
     let config = Config::of(&cluster().database())
         .set("listen.redis", "127.0.0.1:{redis_port}")
         .set("redis.user", APP)
-        .set("redis.default_user", APP);
+        .set("redis.default_user", APP)
+        .set("auth.method", "trust");
     let gateway = Gateway::start(config);
-    let address = format!("127.0.0.1:{}", gateway.redis_port);
-    (gateway, Place { address, auth: [APP, APP_PASSWORD].map(str::to_owned).into() })
+    let place = place(format!("127.0.0.1:{}", gateway.redis_port));
+    (gateway, place)
 }
 
 /// The server of the environment, or a door.

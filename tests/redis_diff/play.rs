@@ -172,7 +172,7 @@ impl<'a> Player<'a> {
                 let flat = |set: &BTreeSet<Vec<Reply>>| -> Vec<Reply> {
                     set.iter().flatten().cloned().collect()
                 };
-                left == right || (zscan && same_pages(self.rules, &flat(left), &flat(right)))
+                left == right || (zscan && same_pages(&flat(left), &flat(right)))
             }
             _ => oracle == subject,
         };

@@ -121,8 +121,8 @@ impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Line(tag, text) => write!(f, "{}{}", char::from(*tag), text.escape_ascii()),
-            Bulk(b'$', text) => write!(f, "\"{}\"", text.escape_ascii()),
-            Bulk(tag, text) => write!(f, "{}\"{}\"", char::from(*tag), text.escape_ascii()),
+            Bulk(b'$', text) => f.write_str(&quoted(text)),
+            Bulk(tag, text) => write!(f, "{}{}", char::from(*tag), quoted(text)),
             Nil(tag) => write!(f, "{}-1", char::from(*tag)),
             Many(tag, children) => {
                 write!(f, "{}[", char::from(*tag))?;
@@ -133,6 +133,17 @@ impl fmt::Display for Reply {
                 f.write_str("]")
             }
         }
+    }
+}
+
+/// A word between quotes; of a long one its beginning, and how long it is.
+pub fn quoted(word: &[u8]) -> String {
+    const BYTES_MAX: usize = 400;
+    match word.get(..BYTES_MAX) {
+        Some(start) if word.len() > BYTES_MAX => {
+            format!("\"{}\"... of {} bytes", start[..40].escape_ascii(), word.len())
+        }
+        _ => format!("\"{}\"", word.escape_ascii()),
     }
 }
 

@@ -1,7 +1,5 @@
 //! One command while it runs.
 
-use std::borrow::Cow;
-
 use crate::args::{Args, Words};
 use crate::command::{self, Command, Flags};
 use crate::failure::{Failure, Outcome};
@@ -216,20 +214,27 @@ pub fn has_arity(arity: i32, args: Args<'_>) -> bool {
 
 /// `server.c`, `commandCheckExistence`: words are shown up to a zero byte.
 pub fn unknown(args: Args<'_>) -> Failure {
-    let mut words = String::new();
+    let mut words = Vec::new();
     for word in args.from(1).iter() {
         if words.len() >= 128 {
             break;
         }
         let room = 128 - words.len();
-        words.push_str(&format!("'{}' ", printed(word, room)));
+        words.push(b'\'');
+        words.extend_from_slice(printed(word, room));
+        words.extend_from_slice(b"' ");
     }
     let name = printed(args.at(0), 128);
-    Failure::said(format!("ERR unknown command '{name}', with args beginning with: {words}"))
+    Failure::joined(&[b"ERR unknown command '", name, b"', with args beginning with: ", &words])
 }
 
 /// A word in an error, as C's `%.*s` prints it.
-pub fn printed(word: &[u8], bytes_max: usize) -> Cow<'_, str> {
-    let end = word.iter().take(bytes_max).position(|byte| *byte == 0);
-    String::from_utf8_lossy(&word[..end.unwrap_or(word.len().min(bytes_max))])
+pub fn printed(word: &[u8], bytes_max: usize) -> &[u8] {
+    let word = &word[..word.len().min(bytes_max)];
+    word.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// As C's `%s` prints it.
+pub fn whole(word: &[u8]) -> &[u8] {
+    printed(word, word.len())
 }

@@ -149,11 +149,17 @@ fn hexadecimal(text: &str) -> Option<f64> {
 /// A double argument (`getDoubleFromObject`): all of the word, no blanks, no NaN, nothing that is
 /// too great or too small.
 pub fn argument(word: &[u8]) -> Option<f64> {
-    let value = parse(word)?;
+    let value = in_range(word)?;
     let blank = word.first().is_none_or(|byte| byte.is_ascii_whitespace() || *byte == 0x0b);
+    (!blank && !value.is_nan()).then_some(value)
+}
+
+/// As [`parse`], without numbers that are too great for a double, or so small that it is zero.
+pub fn in_range(word: &[u8]) -> Option<f64> {
+    let value = parse(word)?;
     let literal = word.iter().any(u8::is_ascii_digit);
-    let range = (literal && value.is_infinite()) || (value == 0.0 && is_underflow(word));
-    (!blank && !value.is_nan() && !range).then_some(value)
+    let out = (literal && value.is_infinite()) || (value == 0.0 && is_underflow(word));
+    (!out).then_some(value)
 }
 
 /// Infinity for a number that a double cannot hold and x86's `long double`, by which Redis reads

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 /// Why a command ends early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// The client is told: an error reply, its code first, as Redis words it.
-    Said(Cow<'static, str>),
+    /// The client is told: an error reply, its code first, as Redis words it. It may quote what the
+    /// client has sent, so it may be no UTF-8.
+    Said(Cow<'static, [u8]>),
     /// A key is not in memory. It has been noted; the command runs again from its beginning when
     /// the key is there. A command may end so only before its first write.
     Miss,
@@ -17,7 +18,7 @@ pub enum Failure {
     /// ([`crate::call::Call::block`]).
     Blocked,
     /// As said, and what the whole unit has changed is undone: a script that was ended.
-    Undone(Cow<'static, str>),
+    Undone(Cow<'static, [u8]>),
     /// Something was asked of PostgreSQL; the command runs again when the answer is there.
     Wait,
 }
@@ -36,14 +37,19 @@ impl Failure {
     pub const OUT_OF_RANGE: Failure = Failure::text("ERR index out of range");
 
     pub const fn text(text: &'static str) -> Failure {
-        Failure::Said(Cow::Borrowed(text))
+        Failure::Said(Cow::Borrowed(text.as_bytes()))
     }
 
-    pub fn undone(text: impl Into<String>) -> Failure {
+    pub fn undone(text: impl Into<Vec<u8>>) -> Failure {
         Failure::Undone(Cow::Owned(text.into()))
     }
 
-    pub fn said(text: impl Into<String>) -> Failure {
+    pub fn said(text: impl Into<Vec<u8>>) -> Failure {
         Failure::Said(Cow::Owned(text.into()))
+    }
+
+    /// One text of several parts, some of them a client's own bytes.
+    pub fn joined(parts: &[&[u8]]) -> Failure {
+        Failure::said(parts.concat())
     }
 }

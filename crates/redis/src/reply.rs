@@ -9,10 +9,12 @@ use std::fmt;
 pub trait Reply {
     /// 2 or 3: some commands reply with another shape.
     fn protocol(&self) -> u8;
+    /// What follows is in this protocol.
+    fn switch(&mut self, protocol: u8);
     /// A status such as `OK`.
     fn simple(&mut self, text: &str);
-    /// Code and text, without the leading `-`.
-    fn error(&mut self, text: &str);
+    /// Code and text, without the leading `-`; it may quote bytes of a client that are no UTF-8.
+    fn error(&mut self, text: &[u8]);
     fn integer(&mut self, value: i64);
     fn bulk(&mut self, bytes: &[u8]);
     /// No value: a null bulk string in RESP2.
@@ -27,6 +29,8 @@ pub trait Reply {
     fn push(&mut self, len: usize);
     /// A bulk string in RESP2.
     fn double(&mut self, value: f64);
+    /// As [`Reply::double`], with 17 digits behind the point ([`crate::double::human`]).
+    fn decimal(&mut self, value: f64);
     /// An integer in RESP2.
     fn boolean(&mut self, value: bool);
     /// A bulk string in RESP2.
@@ -64,6 +68,8 @@ const DOUBLE: u8 = 11;
 const BOOLEAN: u8 = 12;
 const BIG_NUMBER: u8 = 13;
 const VERBATIM: u8 = 14;
+const DECIMAL: u8 = 15;
+const SWITCH: u8 = 16;
 
 impl Recorded {
     pub fn new(protocol: u8) -> Recorded {
@@ -127,8 +133,7 @@ impl Recorded {
                     let text = || std::str::from_utf8(bytes).unwrap_or_default();
                     match what {
                         SIMPLE => reply.simple(text()),
-                        // An error may quote what a client sent, so it may be no UTF-8.
-                        ERROR => reply.error(&String::from_utf8_lossy(bytes)),
+                        ERROR => reply.error(bytes),
                         BULK => reply.bulk(bytes),
                         BIG_NUMBER => reply.big_number(text()),
                         _ => reply.verbatim(
@@ -145,6 +150,8 @@ impl Recorded {
                 SET => reply.set(number as usize),
                 PUSH => reply.push(number as usize),
                 DOUBLE => reply.double(f64::from_bits(number)),
+                SWITCH => reply.switch(number as u8),
+                DECIMAL => reply.decimal(f64::from_bits(number)),
                 _ => reply.boolean(number != 0),
             }
         }
@@ -162,12 +169,19 @@ impl Reply for Recorded {
         self.protocol
     }
 
+    fn switch(&mut self, protocol: u8) {
+        if self.protocol != protocol {
+            self.protocol = protocol;
+            self.step(SWITCH, u64::from(protocol));
+        }
+    }
+
     fn simple(&mut self, text: &str) {
         self.text(SIMPLE, text.as_bytes());
     }
 
-    fn error(&mut self, text: &str) {
-        self.text(ERROR, text.as_bytes());
+    fn error(&mut self, text: &[u8]) {
+        self.text(ERROR, text);
     }
 
     fn integer(&mut self, value: i64) {
@@ -204,6 +218,10 @@ impl Reply for Recorded {
 
     fn double(&mut self, value: f64) {
         self.step(DOUBLE, value.to_bits());
+    }
+
+    fn decimal(&mut self, value: f64) {
+        self.step(DECIMAL, value.to_bits());
     }
 
     fn boolean(&mut self, value: bool) {
@@ -289,12 +307,16 @@ impl Reply for Line {
         self.protocol
     }
 
+    fn switch(&mut self, protocol: u8) {
+        self.protocol = protocol;
+    }
+
     fn simple(&mut self, text: &str) {
         self.item(text);
     }
 
-    fn error(&mut self, text: &str) {
-        self.item(&format!("!{text}"));
+    fn error(&mut self, text: &[u8]) {
+        self.item(&format!("!{}", String::from_utf8_lossy(text)));
     }
 
     fn integer(&mut self, value: i64) {
@@ -331,6 +353,11 @@ impl Reply for Line {
 
     fn double(&mut self, value: f64) {
         self.item(&format!(",{value}"));
+    }
+
+    fn decimal(&mut self, value: f64) {
+        let text = crate::double::human(value);
+        self.item(&format!(",{}", text.escape_ascii()));
     }
 
     fn boolean(&mut self, value: bool) {

@@ -101,7 +101,7 @@ impl Stats {
     }
 
     /// The command has run and ended with this error.
-    pub fn failed(&mut self, command: u16, text: &str) {
+    pub fn failed(&mut self, command: u16, text: &[u8]) {
         let calls = self.of(command);
         calls.calls += 1;
         calls.failed += 1;
@@ -111,10 +111,11 @@ impl Stats {
     }
 
     /// An error is replied.
-    pub fn error(&mut self, text: &str) {
+    pub fn error(&mut self, text: &[u8]) {
         self.errors_replied += 1;
-        let code = text.split(' ').next().unwrap_or_default();
-        if let Some(count) = self.errors.get_mut(code) {
+        let code = text.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let code = String::from_utf8_lossy(code);
+        if let Some(count) = self.errors.get_mut(&*code) {
             *count += 1;
         } else if self.errors.len() < ERRORS_MAX {
             self.errors.insert(code.into(), 1);

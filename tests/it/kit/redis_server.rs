@@ -22,12 +22,14 @@ impl RedisServer {
         let (port, directory) = (free_port(), Directory::new("redis"));
         let log = directory.path().join("log");
         let mut process = Command::new(&binary)
-            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--hz", "500"])
             .args(["--port", &port.to_string()])
             .arg("--dir")
             .arg(directory.path())
             .arg("--logfile")
             .arg(&log)
+            // SORT ALPHA compares as the locale says.
+            .env("LC_ALL", "C")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

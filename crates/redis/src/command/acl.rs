@@ -4,7 +4,7 @@
 use super::docs::CATEGORIES;
 use super::introspection::{named, subs};
 use super::{docs::Shown, Command, Container, Flags, Sub};
-use crate::call::{has_arity, Call};
+use crate::call::{has_arity, whole, Call};
 use crate::failure::{Failure, Outcome};
 
 const ANY_TIME: Flags = Flags::NO_SCRIPT.and(Flags::LOADING).and(Flags::STALE);
@@ -125,12 +125,12 @@ fn cat(call: &mut Call<'_>) -> Outcome {
         return Ok(());
     };
     if call.args.len() > 3 {
-        return Err(super::container::unknown_or_arity(&ACL, call.args));
+        return Err(super::container::unknown_or_arity("acl", call.args));
     }
     let category = category.to_ascii_lowercase();
     if !CATEGORIES.iter().any(|other| other.as_bytes() == category) {
-        let category = String::from_utf8_lossy(call.args.at(2));
-        return Err(Failure::said(format!("ERR Unknown category '{category}'")));
+        let category = whole(call.args.at(2));
+        return Err(Failure::joined(&[b"ERR Unknown category '", category, b"'"]));
     }
     let is = |shown: &Shown| shown.categories().iter().any(|other| other.as_bytes() == category);
     let all =
@@ -150,7 +150,7 @@ fn log(call: &mut Call<'_>) -> Outcome {
             super::number::integer(call.args.at(2))?;
             call.reply.array(0);
         }
-        _ => return Err(super::container::unknown_or_arity(&ACL, call.args)),
+        _ => return Err(super::container::unknown_or_arity("acl", call.args)),
     }
     Ok(())
 }
@@ -158,13 +158,11 @@ fn log(call: &mut Call<'_>) -> Outcome {
 fn dryrun(call: &mut Call<'_>) -> Outcome {
     let user = call.args.at(2);
     if !is_user(call, user) {
-        let user = String::from_utf8_lossy(user);
-        return Err(Failure::said(format!("ERR User '{user}' not found")));
+        return Err(Failure::joined(&[b"ERR User '", whole(user), b"' not found"]));
     }
     let args = call.args.from(3);
     let Some(shown) = named(args) else {
-        let name = String::from_utf8_lossy(args.at(0));
-        return Err(Failure::said(format!("ERR Command '{name}' not found")));
+        return Err(Failure::joined(&[b"ERR Command '", whole(args.at(0)), b"' not found"]));
     };
     if !has_arity(shown.arity(), args) {
         let name = shown.name();

@@ -4,7 +4,7 @@
 
 use super::connection::check_name;
 use super::{Command, Container, Flags, Sub};
-use crate::call::{printed, Call};
+use crate::call::{whole, Call};
 use crate::failure::{Failure, Outcome};
 use crate::server::{Event, Pause, Server};
 use crate::session::{ReplyMode, Session};
@@ -124,8 +124,8 @@ fn setinfo(call: &mut Call<'_>) -> Outcome {
     } else if call.args.is(2, "lib-ver") {
         *version = check_name(value, "lib-ver")?.into();
     } else {
-        let option = String::from_utf8_lossy(call.args.at(2));
-        return Err(Failure::said(format!("ERR Unrecognized option '{option}'")));
+        let option = whole(call.args.at(2));
+        return Err(Failure::joined(&[b"ERR Unrecognized option '", option, b"'"]));
     }
     call.reply.ok();
     Ok(())
@@ -190,8 +190,7 @@ impl Type {
             b"replica" | b"slave" => Type::Replica,
             b"master" => Type::Master,
             _ => {
-                let word = String::from_utf8_lossy(word);
-                return Err(Failure::said(format!("ERR Unknown client type '{word}'")));
+                return Err(Failure::joined(&[b"ERR Unknown client type '", whole(word), b"'"]));
             }
         })
     }
@@ -357,7 +356,7 @@ fn kill(call: &mut Call<'_>) -> Outcome {
         let is = |session: &Session| session.user.as_bytes() == user;
         // Who has no connection is nobody here: users are PostgreSQL's or the configuration's.
         if !is(call.session) && !call.server.sessions.iter().any(is) {
-            return Err(Failure::said(format!("ERR No such user '{}'", printed(user, user.len()))));
+            return Err(Failure::joined(&[b"ERR No such user '", whole(user), b"'"]));
         }
     }
     let mut killed = Vec::new();

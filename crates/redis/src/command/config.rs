@@ -4,7 +4,7 @@
 //! shown again, and what can't be otherwise can only be set to what it is.
 
 use super::{glob, Command, Container, Flags, Sub};
-use crate::call::Call;
+use crate::call::{whole, Call};
 use crate::failure::{Failure, Outcome};
 use crate::notify::Notify;
 use crate::server::Settings;
@@ -396,23 +396,18 @@ fn set(call: &mut Call<'_>) -> Outcome {
     if pairs.len() % 2 != 0 {
         return Err(Failure::SYNTAX);
     }
-    let shown = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
     let mut wanted: Vec<(&'static Parameter, &[u8], &[u8])> = Vec::new();
     for at in (0..pairs.len()).step_by(2) {
         let (name, value) = (pairs.at(at), pairs.at(at + 1));
         let Some(parameter) = find(name) else {
-            return Err(Failure::said(format!(
-                "ERR Unknown option or number of arguments for CONFIG SET - '{}'",
-                shown(name)
-            )));
+            let why = b"ERR Unknown option or number of arguments for CONFIG SET - '";
+            return Err(Failure::joined(&[why, whole(name), b"'"]));
         };
         wanted.push((parameter, name, value));
     }
     let fail = |name: &[u8], why: &str| {
-        Failure::said(format!(
-            "ERR CONFIG SET failed (possibly related to argument '{}') - {why}",
-            shown(name)
-        ))
+        let failed = b"ERR CONFIG SET failed (possibly related to argument '";
+        Failure::joined(&[failed, whole(name), b"') - ", why.as_bytes()])
     };
     let mut checked: Vec<(&'static Parameter, String)> = Vec::new();
     for (parameter, name, value) in wanted {

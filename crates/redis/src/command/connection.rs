@@ -2,7 +2,7 @@
 
 use super::{Command, Flags};
 use crate::args::Args;
-use crate::call::Call;
+use crate::call::{whole, Call};
 use crate::failure::{Failure, Outcome};
 use crate::reply::Reply;
 use crate::session::{ReplyMode, Session};
@@ -58,16 +58,11 @@ fn echo(call: &mut Call<'_>) -> Outcome {
 }
 
 fn select(call: &mut Call<'_>) -> Outcome {
-    let db = super::number::integer(call.args.at(1))?;
-    match u16::try_from(db).ok().filter(|db| *db < call.keys.databases()) {
-        Some(db) => {
-            call.session.db = db;
-            call.keys.select(db);
-            call.reply.ok();
-            Ok(())
-        }
-        None => Err(Failure::text("ERR DB index is out of range")),
-    }
+    let db = super::keys::database(call, call.args.at(1))?;
+    call.session.db = db;
+    call.keys.select(db);
+    call.reply.ok();
+    Ok(())
 }
 
 fn quit(call: &mut Call<'_>) -> Outcome {
@@ -125,8 +120,8 @@ pub fn parse_hello(args: Args<'_>) -> Result<Hello<'_>, Failure> {
             hello.name = Some(check_name(args.at(at + 1), "Client names")?);
             at += 2;
         } else {
-            let option = String::from_utf8_lossy(args.at(at));
-            return Err(Failure::said(format!("ERR Syntax error in HELLO option '{option}'")));
+            let option = whole(args.at(at));
+            return Err(Failure::joined(&[b"ERR Syntax error in HELLO option '", option, b"'"]));
         }
     }
     Ok(hello)
@@ -140,7 +135,8 @@ pub fn check_name<'a>(name: &'a [u8], what: &str) -> Result<&'a [u8], Failure> {
     Err(Failure::said(format!("ERR {what} cannot contain spaces, newlines or special characters.")))
 }
 
-/// HELLO in a transaction; the door itself takes any other.
+/// HELLO in a transaction; the door itself takes any other. What comes behind it is told in its
+/// protocol.
 fn hello(call: &mut Call<'_>) -> Outcome {
     let hello = parse_hello(call.args)?;
     if hello.auth.is_some() {
@@ -150,6 +146,7 @@ fn hello(call: &mut Call<'_>) -> Outcome {
         call.session.name = name.into();
     }
     call.session.protocol = hello.protocol.unwrap_or(call.session.protocol);
+    call.reply.switch(call.session.protocol);
     greet(call.session, call.reply);
     Ok(())
 }

@@ -55,6 +55,11 @@ const CONTAINERS: &[&Container] = &[
     &super::pubsub::PUBSUB,
     &super::standing::CLUSTER,
     &super::standing::MODULE,
+    &super::keys::OBJECT,
+    &super::scripts::SCRIPT,
+    &super::functions::FUNCTION,
+    &super::streams::XGROUP,
+    &super::streams::XINFO,
 ];
 
 /// The family that the command is; none for one that is whole by itself.
@@ -71,11 +76,13 @@ impl Container {
     pub fn find(&self, args: Args<'_>) -> Result<Option<&'static Sub>, Failure> {
         let Some(word) = args.get(1) else { return Ok(None) };
         let Some(sub) = self.sub(word) else {
-            let shown = printed(word, 128);
-            return Err(Failure::said(format!(
-                "ERR unknown subcommand '{shown}'. Try {} HELP.",
-                self.name.to_ascii_uppercase()
-            )));
+            return Err(Failure::joined(&[
+                b"ERR unknown subcommand '",
+                printed(word, 128),
+                b"'. Try ",
+                self.name.to_ascii_uppercase().as_bytes(),
+                b" HELP.",
+            ]));
         };
         self.check_arity(sub.arity, sub.word(), args).map(|()| Some(sub))
     }
@@ -117,10 +124,12 @@ fn say_help(call: &mut Call<'_>) -> Outcome {
 
 /// What Redis says when a subcommand takes fewer words than its table says
 /// (`addReplySubcommandSyntaxError`).
-pub fn unknown_or_arity(container: &Container, args: Args<'_>) -> Failure {
-    let word = printed(args.at(1), 128);
-    let family = container.name.to_ascii_uppercase();
-    Failure::said(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{word}'. Try {family} HELP."
-    ))
+pub fn unknown_or_arity(family: &str, args: Args<'_>) -> Failure {
+    Failure::joined(&[
+        b"ERR unknown subcommand or wrong number of arguments for '",
+        printed(args.at(1), 128),
+        b"'. Try ",
+        family.to_ascii_uppercase().as_bytes(),
+        b" HELP.",
+    ])
 }

@@ -1,7 +1,7 @@
 //! DEBUG: what tests of clients and of servers need.
 
 use super::{glob, Command, Flags};
-use crate::call::{printed, Call};
+use crate::call::Call;
 use crate::failure::{Failure, Outcome};
 
 pub const COMMANDS: &[Command] = &[Command::plain(
@@ -41,12 +41,7 @@ fn debug(call: &mut Call<'_>) -> Outcome {
                 "ERR DEBUG SLEEP would stop all other clients, too, and those of PostgreSQL",
             ))
         }
-        _ => {
-            let word = printed(args.at(1), 128);
-            return Err(Failure::said(format!(
-                "ERR unknown subcommand or wrong number of arguments for '{word}'. Try DEBUG HELP."
-            )));
-        }
+        _ => return Err(super::container::unknown_or_arity("debug", args)),
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::number::integer;
 use super::{Command, Flags, Keys};
 use crate::args::Args;
-use crate::call::Call;
+use crate::call::{whole, Call};
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::NEVER;
 
@@ -70,8 +70,7 @@ impl Only {
                 () if is("gt") => only.gt = true,
                 () if is("lt") => only.lt = true,
                 () => {
-                    let word = String::from_utf8_lossy(word);
-                    return Err(Failure::said(format!("ERR Unsupported option {word}")));
+                    return Err(Failure::joined(&[b"ERR Unsupported option ", whole(word)]));
                 }
             }
         }

@@ -1,21 +1,22 @@
 //! Commands of libraries of functions: FUNCTION and FCALL.
 
-use super::scripts::{check_mode, subcommand, KEYS};
-use super::{glob, Command, Flags, Keys};
-use crate::call::Call;
+use super::container::unknown_or_arity;
+use super::scripts::{check_mode, kill, KEYS};
+use super::{glob, Command, Container, Flags, Keys, Sub};
+use crate::call::{whole, Call};
 use crate::failure::{Failure, Outcome};
 use crate::rdb;
 use crate::script::{self, Policy, Scripts};
 
-const FUNCTION: Flags =
+const FCALL: Flags =
     Flags::NO_SCRIPT.and(Flags::MOVABLE_KEYS).and(Flags::STALE).and(Flags::UNDOABLE);
 
 pub const COMMANDS: &[Command] = &[
-    Command { name: "fcall", arity: -3, flags: FUNCTION, keys: KEYS, group: GROUP, run: fcall },
+    Command { name: "fcall", arity: -3, flags: FCALL, keys: KEYS, group: GROUP, run: fcall },
     Command {
         name: "fcall_ro",
         arity: -3,
-        flags: FUNCTION.and(Flags::READONLY),
+        flags: FCALL.and(Flags::READONLY),
         keys: KEYS,
         group: GROUP,
         run: fcall_ro,
@@ -24,7 +25,7 @@ pub const COMMANDS: &[Command] = &[
         name: "function",
         arity: -2,
         // It may find that it has to wait for the libraries behind what EXEC has changed.
-        flags: Flags::NO_SCRIPT.and(Flags::UNDOABLE),
+        flags: Flags::CONTAINER.and(Flags::NO_SCRIPT).and(Flags::UNDOABLE),
         keys: Keys::None,
         group: GROUP,
         run: function,
@@ -41,107 +42,94 @@ fn fcall_ro(call: &mut Call<'_>) -> Outcome {
     script::with_libraries(call, |scripts, call| scripts.call(call, true))
 }
 
-const HELP: &[&str] = &[
-    "FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "LOAD [REPLACE] <FUNCTION CODE>",
-    "    Create a new library with the given library name and code.",
-    "DELETE <LIBRARY NAME>",
-    "    Delete the given library.",
-    "LIST [LIBRARYNAME PATTERN] [WITHCODE]",
-    "    Return general information on all the libraries:",
-    "    * Library name",
-    "    * The engine used to run the Library",
-    "    * Library description",
-    "    * Functions list",
-    "    * Library code (if WITHCODE is given)",
-    "    It also possible to get only function that matches a pattern using LIBRARYNAME argument.",
-    "STATS",
-    "    Return information about the current function running:",
-    "    * Function name",
-    "    * Command used to run the function",
-    "    * Duration in MS that the function is running",
-    "    If no function is running, return nil",
-    "    In addition, returns a list of available engines.",
-    "KILL",
-    "    Kill the current running function.",
-    "FLUSH [ASYNC|SYNC]",
-    "    Delete all the libraries.",
-    "    When called without the optional mode argument, the behavior is determined by the",
-    "    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
-    "    * ASYNC: Asynchronously flush the libraries.",
-    "    * SYNC: Synchronously flush the libraries.",
-    "DUMP",
-    "    Return a serialized payload representing the current libraries, can be restored using \
-     FUNCTION RESTORE command",
-    "RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]",
-    "    Restore the libraries represented by the given payload, it is possible to give a restore \
-     policy to",
-    "    control how to handle existing libraries (default APPEND):",
-    "    * FLUSH: delete all existing libraries.",
-    "    * APPEND: appends the restored libraries to the existing libraries. On collision, abort.",
-    "    * REPLACE: appends the restored libraries to the existing libraries, On collision, replace \
-     the old",
-    "      libraries with the new libraries (notice that even on this option there is a chance of \
-     failure",
-    "      in case of functions name collision with another library).",
-    "HELP",
-    "    Print this help.",
-];
+const NO_SCRIPT: Flags = Flags::NO_SCRIPT;
+const CHANGE: Flags = Flags::NO_SCRIPT.and(Flags::WRITE);
 
-const SUBCOMMANDS: &[(&str, i32)] = &[
-    ("delete", 3),
-    ("dump", 2),
-    ("flush", -2),
-    ("help", 2),
-    ("kill", 2),
-    ("list", -2),
-    ("load", -3),
-    ("restore", -3),
-    ("stats", 2),
-];
+pub const FUNCTION: Container = Container {
+    name: "function",
+    subs: &[
+        Sub::help("function|help"),
+        Sub::new("function|delete", 3, CHANGE, delete),
+        Sub::new("function|dump", 2, NO_SCRIPT, dump),
+        Sub::new("function|flush", -2, CHANGE, flush),
+        Sub::new("function|kill", 2, NO_SCRIPT, kill),
+        Sub::new("function|list", -2, NO_SCRIPT, list),
+        Sub::new("function|load", -3, CHANGE.and(Flags::DENY_OOM), load),
+        Sub::new("function|restore", -3, CHANGE.and(Flags::DENY_OOM), restore),
+        Sub::new("function|stats", 2, NO_SCRIPT, stats),
+    ],
+    help: &[
+        "LOAD [REPLACE] <FUNCTION CODE>",
+        "    Create a new library with the given library name and code.",
+        "DELETE <LIBRARY NAME>",
+        "    Delete the given library.",
+        "LIST [LIBRARYNAME PATTERN] [WITHCODE]",
+        "    Return general information on all the libraries:",
+        "    * Library name",
+        "    * The engine used to run the Library",
+        "    * Library description",
+        "    * Functions list",
+        "    * Library code (if WITHCODE is given)",
+        "    It also possible to get only function that matches a pattern using LIBRARYNAME argument.",
+        "STATS",
+        "    Return information about the current function running:",
+        "    * Function name",
+        "    * Command used to run the function",
+        "    * Duration in MS that the function is running",
+        "    If no function is running, return nil",
+        "    In addition, returns a list of available engines.",
+        "KILL",
+        "    Kill the current running function.",
+        "FLUSH [ASYNC|SYNC]",
+        "    Delete all the libraries.",
+        "    When called without the optional mode argument, the behavior is determined by the",
+        "    lazyfree-lazy-user-flush configuration directive. Valid modes are:",
+        "    * ASYNC: Asynchronously flush the libraries.",
+        "    * SYNC: Synchronously flush the libraries.",
+        "DUMP",
+        "    Return a serialized payload representing the current libraries, can be restored using \
+         FUNCTION RESTORE command",
+        "RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]",
+        "    Restore the libraries represented by the given payload, it is possible to give a restore \
+         policy to",
+        "    control how to handle existing libraries (default APPEND):",
+        "    * FLUSH: delete all existing libraries.",
+        "    * APPEND: appends the restored libraries to the existing libraries. On collision, abort.",
+        "    * REPLACE: appends the restored libraries to the existing libraries, On collision, replace \
+         the old",
+        "      libraries with the new libraries (notice that even on this option there is a chance of \
+         failure",
+        "      in case of functions name collision with another library).",
+    ],
+};
 
 fn function(call: &mut Call<'_>) -> Outcome {
-    let args = call.args;
-    match subcommand(args, "function", SUBCOMMANDS)? {
-        "load" => load(call),
-        "list" => list(call),
-        "stats" => script::with_libraries(call, stats),
-        "dump" => {
-            let payload = script::with_libraries(call, |scripts, _| {
-                let codes = scripts.libraries().iter().map(|library| &*library.code);
-                Ok(rdb::dump_libraries(codes))
-            })?;
-            call.reply.bulk(&payload);
-            Ok(())
-        }
-        "restore" => restore(call),
-        "delete" => {
-            let delete = |scripts: &mut Scripts, call: &mut Call<'_>| {
-                scripts.delete_library(call, args.at(2))
-            };
-            if !script::with_libraries(call, delete)? {
-                return Err(Failure::text("ERR Library not found"));
-            }
-            call.reply.ok();
-            Ok(())
-        }
-        "flush" => {
-            check_mode(args, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
-            script::with_libraries(call, Scripts::flush_libraries)?;
-            call.reply.ok();
-            Ok(())
-        }
-        "kill" => Err(Failure::text("NOTBUSY No scripts in execution right now.")),
-        _ => {
-            call.reply.array(HELP.len());
-            HELP.iter().for_each(|line| call.reply.simple(line));
-            Ok(())
-        }
-    }
+    FUNCTION.run(call)
 }
 
-fn lossy(word: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(word)
+fn dump(call: &mut Call<'_>) -> Outcome {
+    let payload = script::with_libraries(call, |scripts, _| {
+        let codes = scripts.libraries().iter().map(|library| &*library.code);
+        Ok(rdb::dump_libraries(codes))
+    })?;
+    call.reply.bulk(&payload);
+    Ok(())
+}
+
+fn delete(call: &mut Call<'_>) -> Outcome {
+    let name = call.args.at(2);
+    if !script::with_libraries(call, |scripts, call| scripts.delete_library(call, name))? {
+        return Err(Failure::text("ERR Library not found"));
+    }
+    call.reply.ok();
+    Ok(())
+}
+
+fn flush(call: &mut Call<'_>) -> Outcome {
+    check_mode(call.args, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
+    script::with_libraries(call, Scripts::flush_libraries)?;
+    call.reply.ok();
+    Ok(())
 }
 
 fn load(call: &mut Call<'_>) -> Outcome {
@@ -149,8 +137,7 @@ fn load(call: &mut Call<'_>) -> Outcome {
     let last = args.len() - 1;
     for at in 2..last {
         if !args.is(at, "replace") {
-            let word = lossy(args.at(at));
-            return Err(Failure::said(format!("ERR Unknown option given: {word}")));
+            return Err(Failure::joined(&[b"ERR Unknown option given: ", whole(args.at(at))]));
         }
     }
     let load = |scripts: &mut Scripts, call: &mut Call<'_>| {
@@ -164,10 +151,7 @@ fn load(call: &mut Call<'_>) -> Outcome {
 fn restore(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     if args.len() > 4 {
-        return Err(Failure::said(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try FUNCTION HELP.",
-            lossy(args.at(1))
-        )));
+        return Err(unknown_or_arity("function", args));
     }
     let policy =
         match args.len() {
@@ -190,7 +174,11 @@ fn restore(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-fn stats(scripts: &mut Scripts, call: &mut Call<'_>) -> Outcome {
+fn stats(call: &mut Call<'_>) -> Outcome {
+    script::with_libraries(call, tell_stats)
+}
+
+fn tell_stats(scripts: &mut Scripts, call: &mut Call<'_>) -> Outcome {
     let (libraries, reply) = (scripts.libraries(), &mut *call.reply);
     reply.map(2);
     reply.bulk(b"running_script");
@@ -218,8 +206,7 @@ fn list(call: &mut Call<'_>) -> Outcome {
             let missing = Failure::text("ERR library name argument was not given");
             pattern = Some(given.ok_or(missing)?);
         } else {
-            let word = lossy(args.at(at));
-            return Err(Failure::said(format!("ERR Unknown argument {word}")));
+            return Err(Failure::joined(&[b"ERR Unknown argument ", whole(args.at(at))]));
         }
         at += 1;
     }

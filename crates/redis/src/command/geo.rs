@@ -7,7 +7,7 @@ use super::zset_ranges::store;
 use super::zsets::{add, score, Adding};
 use super::{Command, Flags, Keys};
 use crate::args::Args;
-use crate::call::Call;
+use crate::call::{whole, Call};
 use crate::double;
 use crate::failure::{Failure, Outcome};
 use crate::geohash::{self, Point, Shape, LATITUDE_MAX, LONGITUDE_MAX};
@@ -108,18 +108,10 @@ fn geoadd(call: &mut Call<'_>) -> Outcome {
     add(call, adding, &members)
 }
 
-/// A coordinate, which Redis shows with 17 digits behind the point.
-fn coordinate(reply: &mut dyn Reply, value: f64) {
-    match reply.protocol() {
-        2 => reply.bulk(&double::human(value)),
-        _ => reply.double(value),
-    }
-}
-
 fn reply_point(reply: &mut dyn Reply, point: Point) {
     reply.array(2);
-    coordinate(reply, point.longitude);
-    coordinate(reply, point.latitude);
+    reply.decimal(point.longitude);
+    reply.decimal(point.latitude);
 }
 
 /// Four digits behind the point.
@@ -358,16 +350,14 @@ fn search(call: &mut Call<'_>, stores: bool) -> Outcome {
     }
     wanted.target = stores.then(|| args.at(1));
     wanted.check("GEOSEARCHSTORE")?;
-    let name = crate::call::printed(args.at(0), args.at(0).len());
+    let name = whole(args.at(0));
     if wanted.from.is_none() {
-        return Err(Failure::said(format!(
-            "ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for {name}"
-        )));
+        let why = b"ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for ";
+        return Err(Failure::joined(&[why, name]));
     }
     if wanted.shape.is_none() {
-        return Err(Failure::said(format!(
-            "ERR exactly one of BYRADIUS and BYBOX can be specified for {name}"
-        )));
+        let why = b"ERR exactly one of BYRADIUS and BYBOX can be specified for ";
+        return Err(Failure::joined(&[why, name]));
     }
     wanted.check_any()?;
     let found = find(zset, &wanted);

@@ -2,7 +2,7 @@
 
 use super::{Command, Flags, Keys};
 use crate::args::Args;
-use crate::call::Call;
+use crate::call::{whole, Call};
 use crate::failure::{Failure, Outcome};
 use crate::hyperloglog::{self, HyperLogLog, REGISTERS};
 use crate::keyspace::{Expiry, Keyspace};
@@ -100,14 +100,13 @@ fn pfdebug(call: &mut Call<'_>) -> Outcome {
     let mut value = found.ok_or(Failure::text("ERR The specified key does not exist"))?;
     let was_dense = value.is_dense();
     let known = ["getreg", "decode", "encoding", "todense"];
-    let name = crate::call::printed(args.at(1), args.at(1).len());
+    let name = whole(args.at(1));
     if !known.iter().any(|known| args.is(1, known)) {
-        return Err(Failure::said(format!("ERR Unknown PFDEBUG subcommand '{name}'")));
+        return Err(Failure::joined(&[b"ERR Unknown PFDEBUG subcommand '", name, b"'"]));
     }
     if args.len() != 3 {
-        return Err(Failure::said(format!(
-            "ERR Wrong number of arguments for the '{name}' subcommand"
-        )));
+        let why = b"ERR Wrong number of arguments for the '";
+        return Err(Failure::joined(&[why, name, b"' subcommand"]));
     }
     if args.is(1, "encoding") {
         call.reply.simple(if was_dense { "dense" } else { "sparse" });

@@ -4,8 +4,8 @@
 //! <https://redis.io/docs/latest/commands/?group=generic>
 
 use super::number::integer;
-use super::{Command, Flags, Keys};
-use crate::call::{printed, Call};
+use super::{Command, Container, Flags, Keys, Sub};
+use crate::call::Call;
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::Expiry;
 use crate::value::{Kind, Str, Value};
@@ -40,7 +40,7 @@ pub const COMMANDS: &[Command] = &[
     row("copy", -3, WRITE.and(Flags::DENY_OOM).and(ELSEWHERE), TWO, copy),
     row("move", 3, QUICK_WRITE.and(ELSEWHERE), FIRST, move_key),
     row("swapdb", 3, QUICK_WRITE, Keys::None, swapdb),
-    row("object", -2, Flags::READONLY, Keys::Range(2, 2, 1), object),
+    row("object", -2, Flags::CONTAINER.and(Flags::READONLY), Keys::Range(2, 2, 1), object),
     row("dump", 2, Flags::READONLY, FIRST, super::dump::dump),
     row("restore", -4, WRITE.and(Flags::DENY_OOM), FIRST, super::dump::restore),
 ];
@@ -104,7 +104,7 @@ fn rename(call: &mut Call<'_>, only_new: bool) -> Outcome {
 }
 
 /// A database's number as a command gives it (`getIntFromObjectOrReply`).
-fn database(call: &Call<'_>, word: &[u8]) -> Result<u16, Failure> {
+pub(super) fn database(call: &Call<'_>, word: &[u8]) -> Result<u16, Failure> {
     let number = integer(word)?;
     if i32::try_from(number).is_err() {
         return Err(Failure::said(format!(
@@ -187,19 +187,12 @@ fn move_key(call: &mut Call<'_>) -> Outcome {
         return Err(SAME);
     }
     let (there, taken) = (call.keys.exists(key)?, exists_in(call, target, key)?);
-    let moved = match call.keys.take(key) {
-        _ if !there || taken => false,
-        taken => match taken? {
-            Some((value, expires)) => {
-                call.event(b'g', "move_from", key);
-                put_in(call, target, key, value, expires, "move_to")?;
-                true
-            }
-            None => false,
-        },
-    };
-    call.reply.integer(i64::from(moved));
-    Ok(())
+    // Only now may it be taken away.
+    let moved = if there && !taken { call.keys.take(key)? } else { None };
+    call.reply.integer(i64::from(moved.is_some()));
+    let Some((value, expires)) = moved else { return Ok(()) };
+    call.event(b'g', "move_from", key);
+    put_in(call, target, key, value, expires, "move_to")
 }
 
 fn swapdb(call: &mut Call<'_>) -> Outcome {
@@ -223,23 +216,30 @@ fn swapdb(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-const HELP: &[&str] = &[
-    "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-    "ENCODING <key>",
-    "    Return the kind of internal representation used in order to store the value",
-    "    associated with a <key>.",
-    "FREQ <key>",
-    "    Return the access frequency index of the <key>. The returned integer is",
-    "    proportional to the logarithm of the recent access frequency of the key.",
-    "IDLETIME <key>",
-    "    Return the idle time of the <key>, that is the approximated number of",
-    "    seconds elapsed since the last access to the key.",
-    "REFCOUNT <key>",
-    "    Return the number of references of the value associated with the specified",
-    "    <key>.",
-    "HELP",
-    "    Print this help.",
-];
+pub const OBJECT: Container = Container {
+    name: "object",
+    subs: &[
+        Sub::help("object|help"),
+        Sub::new("object|encoding", 3, Flags::READONLY, encoding),
+        Sub::new("object|freq", 3, Flags::READONLY, freq),
+        Sub::new("object|idletime", 3, Flags::READONLY, idletime),
+        Sub::new("object|refcount", 3, Flags::READONLY, refcount),
+    ],
+    help: &[
+        "ENCODING <key>",
+        "    Return the kind of internal representation used in order to store the value",
+        "    associated with a <key>.",
+        "FREQ <key>",
+        "    Return the access frequency index of the <key>. The returned integer is",
+        "    proportional to the logarithm of the recent access frequency of the key.",
+        "IDLETIME <key>",
+        "    Return the idle time of the <key>, that is the approximated number of",
+        "    seconds elapsed since the last access to the key.",
+        "REFCOUNT <key>",
+        "    Return the number of references of the value associated with the specified",
+        "    <key>.",
+    ],
+};
 
 /// Small integers that Redis keeps once for all keys (`server.h`, `OBJ_SHARED_INTEGERS`), and the
 /// number of references that they have.
@@ -247,44 +247,44 @@ const SHARED: std::ops::Range<i64> = 0..10_000;
 const SHARED_REFERENCES: i64 = 2_147_483_647;
 
 fn object(call: &mut Call<'_>) -> Outcome {
-    let args = call.args;
-    let known = ["encoding", "freq", "idletime", "refcount", "help"];
-    let Some(name) = known.into_iter().find(|name| args.is(1, name)) else {
-        let word = printed(args.at(1), 128);
-        return Err(Failure::said(format!("ERR unknown subcommand '{word}'. Try OBJECT HELP.")));
-    };
-    if args.len() != if name == "help" { 2 } else { 3 } {
-        return Err(Failure::said(format!(
-            "ERR wrong number of arguments for 'object|{name}' command"
-        )));
+    OBJECT.run(call)
+}
+
+fn encoding(call: &mut Call<'_>) -> Outcome {
+    match call.keys.peek(call.args.at(2))? {
+        Some(value) => call.reply.bulk(value.encoding(&call.server.settings).as_bytes()),
+        None => call.reply.null(),
     }
-    if name == "help" {
-        call.reply.array(HELP.len());
-        HELP.iter().for_each(|line| call.reply.simple(line));
-        return Ok(());
-    }
-    let key = args.at(2);
-    let Some(idle) = call.keys.idle(key)? else {
+    Ok(())
+}
+
+fn freq(call: &mut Call<'_>) -> Outcome {
+    if call.keys.peek(call.args.at(2))?.is_none() {
         call.reply.null();
         return Ok(());
-    };
-    match (name, call.keys.peek(key)?) {
-        ("idletime", _) => call.reply.integer(i64::from(idle)),
-        ("encoding", Some(value)) => {
-            let encoding = value.encoding(&call.server.settings);
-            call.reply.bulk(encoding.as_bytes());
-        }
-        ("refcount", Some(Value::Str(Str::Int(number)))) if SHARED.contains(number) => {
+    }
+    Err(Failure::text(
+        "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note \
+         that when switching between policies at runtime LRU and LFU data will take some time to \
+         adjust.",
+    ))
+}
+
+fn refcount(call: &mut Call<'_>) -> Outcome {
+    match call.keys.peek(call.args.at(2))? {
+        Some(Value::Str(Str::Int(number))) if SHARED.contains(number) => {
             call.reply.integer(SHARED_REFERENCES);
         }
-        ("refcount", _) => call.reply.integer(1),
-        _ => {
-            return Err(Failure::text(
-                "ERR An LFU maxmemory policy is not selected, access frequency not tracked. \
-                 Please note that when switching between policies at runtime LRU and LFU data \
-                 will take some time to adjust.",
-            ))
-        }
+        Some(_) => call.reply.integer(1),
+        None => call.reply.null(),
+    }
+    Ok(())
+}
+
+fn idletime(call: &mut Call<'_>) -> Outcome {
+    match call.keys.idle(call.args.at(2))? {
+        Some(idle) => call.reply.integer(i64::from(idle)),
+        None => call.reply.null(),
     }
     Ok(())
 }

@@ -30,13 +30,7 @@ pub const COMMANDS: &[Command] = &[
         move_element(call, End::Right, End::Left)
     }),
     of("lmove", 5, WRITE, Keys::Range(1, 2, 1), lmove),
-    of(
-        "lmpop",
-        -4,
-        Flags::WRITE.and(Flags::MOVABLE_KEYS),
-        Keys::By(|args| Keys::counted(args, 1)),
-        lmpop,
-    ),
+    of("lmpop", -4, Flags::WRITE.and(Flags::MOVABLE_KEYS), Keys::COUNTED_FIRST, lmpop),
 ];
 
 const ONE: Keys = Keys::Range(1, 1, 1);

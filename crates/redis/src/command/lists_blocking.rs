@@ -14,13 +14,7 @@ pub const COMMANDS: &[Command] = &[
     of("brpop", -3, WRITE, Keys::Range(1, -2, 1), |call| bpop(call, End::Right)),
     of("brpoplpush", 4, WRITE.and(Flags::DENY_OOM), Keys::Range(1, 2, 1), brpoplpush),
     of("blmove", 6, WRITE.and(Flags::DENY_OOM), Keys::Range(1, 2, 1), blmove),
-    of(
-        "blmpop",
-        -5,
-        WRITE.and(Flags::MOVABLE_KEYS),
-        Keys::By(|args| Keys::counted(args, 2)),
-        blmpop,
-    ),
+    of("blmpop", -5, WRITE.and(Flags::MOVABLE_KEYS), Keys::COUNTED_SECOND, blmpop),
 ];
 
 const fn of(

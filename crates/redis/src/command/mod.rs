@@ -120,6 +120,11 @@ pub enum Keys {
 }
 
 impl Keys {
+    /// As many as the first argument says, behind it.
+    pub const COUNTED_FIRST: Keys = Keys::By(|args| Keys::counted(args, 1));
+    /// As many as the second argument says, behind it.
+    pub const COUNTED_SECOND: Keys = Keys::By(|args| Keys::counted(args, 2));
+
     /// Places of the keys among the words.
     pub fn places(&self, args: Args<'_>) -> Vec<usize> {
         match self {

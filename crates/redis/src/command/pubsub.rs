@@ -125,7 +125,7 @@ fn pubsub(call: &mut Call<'_>) -> Outcome {
 
 fn channels(call: &mut Call<'_>, space: Space) -> Outcome {
     if call.args.len() > 3 {
-        return Err(super::container::unknown_or_arity(&PUBSUB, call.args));
+        return Err(super::container::unknown_or_arity("pubsub", call.args));
     }
     let pattern = call.args.get(2);
     let wanted = |name: &[u8]| pattern.is_none_or(|pattern| glob::matches(pattern, name, false));

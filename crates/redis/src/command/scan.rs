@@ -1,8 +1,8 @@
 //! Commands about all keys of a database. Memory does not have them all, so PostgreSQL is asked for
 //! pages of them, in order of bytes; what a pattern begins with narrows down what is asked for.
 //!
-//! The answer knows what had been committed before the command was given, and not what commands
-//! before it in the same MULTI have changed.
+//! The answer knows what had been committed before the command was given; over it lies what
+//! commands before it in the same MULTI or script have changed.
 
 use super::{glob, Command, Flags, Keys};
 use crate::call::Call;
@@ -93,12 +93,15 @@ fn keys(call: &mut Call<'_>) -> Outcome {
             _ => break,
         }
     }
-    let mut found = Vec::new();
+    let overlay = call.keys.overlay(db)?;
+    let mut found: Vec<&[u8]> = Vec::new();
     for page in pages {
         if let Answer::Keys { keys, .. } = &call.session.answers[page] {
-            found.extend(keys.iter().filter(|key| matches(key)));
+            let counts = |key: &&[u8]| matches(key) && !overlay.hides(key);
+            found.extend(keys.iter().map(|key| &**key).filter(counts));
         }
     }
+    found.extend(overlay.there().map(|(key, _)| key).filter(|key| matches(key)));
     call.reply.array(found.len());
     found.into_iter().for_each(|key| call.reply.bulk(key));
     Ok(())
@@ -150,14 +153,22 @@ fn scan(call: &mut Call<'_>) -> Outcome {
         None => None,
     };
     let limit = usize::try_from(count).unwrap_or(PAGE).min(PAGE);
-    let Answer::Keys { keys, more } = call.ask(Query::Keys { db, after, limit, kind: letter })?
-    else {
+    let query = Query::Keys { db, after: after.clone(), limit, kind: letter };
+    let Answer::Keys { keys, more } = call.ask(query)? else {
         return page(call, None, &[]);
     };
-    let next = keys.last().filter(|last| more && !range.is_behind(last)).cloned();
+    let overlay = call.keys.overlay(db)?;
+    let last = keys.last().filter(|_| more);
+    let next = last.filter(|last| !range.is_behind(last)).cloned();
+    let is_here = |key: &[u8]| {
+        after.as_deref().is_none_or(|after| key > after) && last.is_none_or(|last| key <= &**last)
+    };
+    let changed = overlay.there().filter(|(_, holds)| kind.is_none_or(|kind| kind == Some(*holds)));
+    let changed = changed.map(|(key, _)| key).filter(|key| is_here(key));
+    let stored = keys.iter().map(|key| &**key).filter(|key| !overlay.hides(key));
     let every = pattern == b"*";
-    let matching = keys.iter().filter(|key| every || glob::matches(pattern, key, false));
-    page(call, next.as_deref(), &matching.map(|key| &**key).collect::<Vec<_>>())
+    let matching = stored.chain(changed).filter(|key| every || glob::matches(pattern, key, false));
+    page(call, next.as_deref(), &matching.collect::<Vec<_>>())
 }
 
 /// SCAN's reply: where to go on, and keys.
@@ -173,8 +184,29 @@ fn page(call: &mut Call<'_>, after: Option<&[u8]>, keys: &[&[u8]]) -> Outcome {
 
 fn randomkey(call: &mut Call<'_>) -> Outcome {
     let db = call.keys.db();
-    match call.ask(Query::Random { db })? {
-        Answer::Random(Some(key)) => call.reply.bulk(&key),
+    let drawn = call.ask(Query::Random { db })?;
+    let overlay = call.keys.overlay(db)?;
+    if let Answer::Random(Some(key)) = drawn {
+        if !overlay.hides(&key) {
+            call.reply.bulk(&key);
+            return Ok(());
+        }
+    }
+    if let Some((key, _)) = overlay.there().next() {
+        call.reply.bulk(key);
+        return Ok(());
+    }
+    // What was drawn, and maybe more, is gone: of one key more than that any is left.
+    let query = Query::Keys { db, after: None, limit: overlay.len() + 1, kind: None };
+    let left = match overlay.is_empty() {
+        true => Answer::Random(None),
+        false => call.ask(query)?,
+    };
+    match left {
+        Answer::Keys { keys, .. } => match keys.iter().find(|key| !overlay.hides(key)) {
+            Some(key) => call.reply.bulk(key),
+            None => call.reply.null(),
+        },
         _ => call.reply.null(),
     }
     Ok(())
@@ -183,6 +215,7 @@ fn randomkey(call: &mut Call<'_>) -> Outcome {
 fn dbsize(call: &mut Call<'_>) -> Outcome {
     let db = call.keys.db();
     if let Answer::Size(size) = call.ask(Query::Size { db })? {
+        let size = call.keys.overlay(db)?.size(size);
         call.reply.integer(size as i64);
     }
     Ok(())

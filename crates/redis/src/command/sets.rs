@@ -29,7 +29,7 @@ pub const COMMANDS: &[Command] = &[
     command("smove", 4, FAST_WRITE, Keys::Range(1, 2, 1), smove),
     command("sinter", -2, READ, ALL, algebra::sinter),
     command("sinterstore", -3, STORE, ALL, algebra::sinterstore),
-    command("sintercard", -3, READ, Keys::By(algebra::counted), algebra::sintercard),
+    command("sintercard", -3, READ, Keys::COUNTED_FIRST, algebra::sintercard),
     command("sunion", -2, READ, ALL, algebra::sunion),
     command("sunionstore", -3, STORE, ALL, algebra::sunionstore),
     command("sdiff", -2, READ, ALL, algebra::sdiff),

@@ -1,7 +1,7 @@
 //! SLOWLOG and LATENCY.
 
 use super::{Command, Container, Flags, Sub};
-use crate::call::Call;
+use crate::call::{whole, Call};
 use crate::failure::{Failure, Outcome};
 use crate::value::parse_integer;
 
@@ -74,7 +74,7 @@ fn get(call: &mut Call<'_>) -> Outcome {
     let count = match call.args.len() {
         2 => 10,
         3 => parse_integer(call.args.at(2)).filter(|count| *count >= -1).ok_or(wrong)?,
-        _ => return Err(super::container::unknown_or_arity(&SLOWLOG, call.args)),
+        _ => return Err(super::container::unknown_or_arity("slowlog", call.args)),
     };
     let entries = &call.server.stats.slow.entries;
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(entries.len());
@@ -123,8 +123,8 @@ fn doctor(call: &mut Call<'_>) -> Outcome {
 }
 
 fn graph(call: &mut Call<'_>) -> Outcome {
-    let event = String::from_utf8_lossy(call.args.at(2));
-    Err(Failure::said(format!("ERR No samples available for event '{event}'")))
+    let event = whole(call.args.at(2));
+    Err(Failure::joined(&[b"ERR No samples available for event '", event, b"'"]))
 }
 
 fn histogram(call: &mut Call<'_>) -> Outcome {

@@ -10,7 +10,8 @@ use std::cmp::Ordering;
 
 use super::{number, Command, Flags, Keys};
 use crate::args::Args;
-use crate::call::Call;
+use crate::call::{whole, Call};
+use crate::double;
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::{Expiry, Keyspace};
 use crate::value::{Kind, List, Tracked, Value};
@@ -242,18 +243,10 @@ fn in_order(
     Ok(pairs.into_iter().map(|(_, element)| element).collect())
 }
 
-/// A number as `strtod` reads it: blanks may precede it, nothing at all is 0, and one that is too
-/// large for a double is none.
+/// A number as `strtod` reads it, up to a zero byte and without `ERANGE`, which it also says of
+/// numbers that a double holds with fewer digits.
 fn score(text: &[u8]) -> Option<f64> {
-    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-    if text.is_empty() {
-        return Some(0.0);
-    }
-    let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
-    let text = &text[text.iter().take_while(|byte| blank(byte)).count()..];
-    let value = number::float(text).ok()?;
-    let said = text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'i'));
-    (value.is_finite() || said).then_some(value)
+    double::in_range(whole(text)).filter(|value| !value.is_nan() && !value.is_subnormal())
 }
 
 /// Replies with these, or stores them as a list.

@@ -4,9 +4,10 @@
 
 use super::{Command, Flags, Keys};
 use crate::args::Args;
-use crate::call::{printed, Call};
+use crate::call::{whole, Call};
 use crate::failure::{Failure, Outcome};
 use crate::reply::Reply;
+use crate::value::parse_integer;
 use crate::value::stream::{after, before, decode_fields, Id, ID_MAX};
 
 mod claims;
@@ -14,6 +15,9 @@ mod entries;
 mod groups;
 mod info;
 mod reading;
+
+pub use groups::XGROUP;
+pub use info::XINFO;
 
 const READ: Flags = Flags::READONLY;
 const WRITE: Flags = Flags::WRITE;
@@ -39,12 +43,12 @@ pub const COMMANDS: &[Command] = &[
         NAMED,
         reading::xreadgroup,
     ),
-    command("xgroup", -2, WRITE.and(Flags::DENY_OOM), SECOND, groups::xgroup),
+    command("xgroup", -2, WRITE.and(Flags::DENY_OOM).and(Flags::CONTAINER), SECOND, groups::xgroup),
     command("xack", -4, FAST, FIRST, groups::xack),
     command("xpending", -3, READ, FIRST, claims::xpending),
     command("xclaim", -6, FAST, FIRST, claims::xclaim),
     command("xautoclaim", -6, FAST, FIRST, claims::xautoclaim),
-    command("xinfo", -2, READ, SECOND, info::xinfo),
+    command("xinfo", -2, READ.and(Flags::CONTAINER), SECOND, info::xinfo),
 ];
 
 const fn command(
@@ -73,6 +77,7 @@ fn parse_id(word: &[u8], missing: u64) -> Option<Id> {
     if word.len() > ID_BYTES_MAX {
         return None;
     }
+    let word = whole(word);
     Some(match word.iter().position(|byte| *byte == b'-') {
         Some(dash) => (unsigned(&word[..dash])?, unsigned(&word[dash + 1..])?),
         None => (unsigned(word)?, missing),
@@ -105,13 +110,24 @@ fn bound_or_id(word: &[u8]) -> Result<Id, Failure> {
     }
 }
 
-/// `string2ull`: what is no canonical integer is read as `strtoull` does, whole.
+/// `string2ull`: what is no canonical integer is read as `strtoull` does, whole: blanks may come
+/// before it, and a sign.
 fn unsigned(word: &[u8]) -> Option<u64> {
-    let digits = word.strip_prefix(b"+").unwrap_or(word);
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+    if let Some(number) = parse_integer(word) {
+        return u64::try_from(number).ok();
+    }
+    let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r');
+    let word = &word[word.iter().take_while(is_blank).count()..];
+    let (negative, digits) = match word {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    std::str::from_utf8(digits).ok()?.parse().ok()
+    let number: u64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some(if negative { number.wrapping_neg() } else { number })
 }
 
 fn tell_id(reply: &mut dyn Reply, (ms, seq): Id) {
@@ -131,49 +147,11 @@ fn wrong_number(name: &str) -> Failure {
 }
 
 fn no_group(args: Args<'_>, key: usize, group: usize) -> Failure {
-    let (key, group) = (lossy(args.at(key)), lossy(args.at(group)));
-    Failure::said(format!("NOGROUP No such key '{key}' or consumer group '{group}'"))
+    let (key, group) = (whole(args.at(key)), whole(args.at(group)));
+    Failure::joined(&[b"NOGROUP No such key '", key, b"' or consumer group '", group, b"'"])
 }
 
 fn no_group_of(args: Args<'_>) -> Failure {
-    let (key, group) = (lossy(args.at(2)), lossy(args.at(3)));
-    Failure::said(format!("NOGROUP No such consumer group '{group}' for key name '{key}'"))
-}
-
-fn lossy(word: &[u8]) -> std::borrow::Cow<'_, str> {
-    crate::call::printed(word, word.len())
-}
-
-/// The subcommand and whether it has as many words as it may have; else Redis's complaint.
-fn subcommand(
-    args: Args<'_>,
-    family: &str,
-    all: &[(&'static str, i32)],
-) -> Result<&'static str, Failure> {
-    let Some((name, arity)) = all.iter().find(|(name, _)| args.is(1, name)) else {
-        let shown = printed(args.at(1), 128);
-        let upper = family.to_ascii_uppercase();
-        return Err(Failure::said(format!("ERR unknown subcommand '{shown}'. Try {upper} HELP.")));
-    };
-    let len = args.len() as i32;
-    if (*arity >= 0 && len != *arity) || len < -arity {
-        return Err(wrong_number(&format!("{family}|{name}")));
-    }
-    Ok(name)
-}
-
-/// What is left to complain about a subcommand.
-fn subcommand_syntax(args: Args<'_>, family: &str) -> Failure {
-    let shown = printed(args.at(1), 128);
-    let upper = family.to_ascii_uppercase();
-    Failure::said(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{shown}'. Try {upper} HELP."
-    ))
-}
-
-fn help(call: &mut Call<'_>, family: &str, lines: &[&str]) {
-    let first = format!("{family} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
-    call.reply.array(lines.len() + 3);
-    call.reply.simple(&first);
-    lines.iter().chain(&["HELP", "    Print this help."]).for_each(|line| call.reply.simple(line));
+    let (key, group) = (whole(args.at(2)), whole(args.at(3)));
+    Failure::joined(&[b"NOGROUP No such consumer group '", group, b"' for key name '", key, b"'"])
 }

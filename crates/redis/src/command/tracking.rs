@@ -1,6 +1,6 @@
 //! CLIENT TRACKING and its like.
 
-use crate::call::Call;
+use crate::call::{whole, Call};
 use crate::failure::{Failure, Outcome};
 use crate::session::Session;
 use crate::tracking::Tracking;
@@ -90,12 +90,15 @@ fn check(session: &Session, wanted: &Tracking, prefixes: &[&[u8]]) -> Outcome {
     }
     let overlap = |a: &[u8], b: &[u8]| a.starts_with(b) || b.starts_with(a);
     let complain = |prefix: &[u8], what: &str, other: &[u8]| {
-        Err(Failure::said(format!(
-            "ERR Prefix '{}' overlaps with {what} prefix '{}'. Prefixes for a single client must \
-             not overlap.",
-            String::from_utf8_lossy(prefix),
-            String::from_utf8_lossy(other),
-        )))
+        Err(Failure::joined(&[
+            b"ERR Prefix '",
+            whole(prefix),
+            b"' overlaps with ",
+            what.as_bytes(),
+            b" prefix '",
+            whole(other),
+            b"'. Prefixes for a single client must not overlap.",
+        ]))
     };
     for (at, prefix) in prefixes.iter().enumerate() {
         let known = before.into_iter().flat_map(|before| &before.prefixes);

@@ -79,6 +79,7 @@ fn exec(call: &mut Call<'_>) -> Outcome {
         call.keys.rely_on(&key)?;
     }
     call.keys.select(db);
+    let protocol = call.session.protocol;
     // It stays with the session until nothing can miss any more.
     let commands = call.session.multi.as_mut().map(|multi| std::mem::take(&mut multi.commands));
     let commands = commands.unwrap_or_default();
@@ -86,6 +87,9 @@ fn exec(call: &mut Call<'_>) -> Outcome {
     let over = matches!(result, Err(Failure::Undone(_)));
     if let (Err(_), false, Some(multi)) = (&result, over, &mut call.session.multi) {
         multi.commands = commands;
+        // It runs again from its beginning, in the database and protocol of then.
+        (call.session.db, call.session.protocol) = (db, protocol);
+        call.reply.switch(protocol);
         return result;
     }
     forget(call);
@@ -179,10 +183,10 @@ pub fn refused(keys: &mut Keyspace, session: &mut Session, failure: Failure) -> 
     session.multi = None;
     unwatch_all(keys, session);
     match failure {
-        Failure::Said(text) => Failure::said(format!(
-            "EXECABORT Transaction discarded because of: {}",
-            text.strip_prefix("ERR ").unwrap_or(&text)
-        )),
+        Failure::Said(text) => {
+            let why = text.strip_prefix(b"ERR ").unwrap_or(&text);
+            Failure::joined(&[b"EXECABORT Transaction discarded because of: ", why])
+        }
         other => other,
     }
 }

@@ -27,7 +27,7 @@ pub const COMMANDS: &[Command] = &[
     of("zdiffstore", -4, WRITE, STORED, |call| run(call, "zdiffstore", Operation::Diff, true)),
 ];
 
-const SOURCES: Keys = Keys::By(|args| Keys::counted(args, 1));
+const SOURCES: Keys = Keys::COUNTED_FIRST;
 const STORED: Keys = Keys::By(|args| {
     let mut places = Keys::counted(args, 2)?;
     places.insert(0, 1);

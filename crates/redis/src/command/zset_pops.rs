@@ -20,20 +20,8 @@ pub const COMMANDS: &[Command] = &[
     of("zpopmax", -2, FAST, ONE, |call| zpop(call, End::Max)),
     of("bzpopmin", -3, BLOCKING.and(Flags::FAST), MANY, |call| bzpop(call, End::Min)),
     of("bzpopmax", -3, BLOCKING.and(Flags::FAST), MANY, |call| bzpop(call, End::Max)),
-    of(
-        "zmpop",
-        -4,
-        Flags::WRITE.and(Flags::MOVABLE_KEYS),
-        Keys::By(|args| Keys::counted(args, 1)),
-        zmpop,
-    ),
-    of(
-        "bzmpop",
-        -5,
-        BLOCKING.and(Flags::MOVABLE_KEYS),
-        Keys::By(|args| Keys::counted(args, 2)),
-        bzmpop,
-    ),
+    of("zmpop", -4, Flags::WRITE.and(Flags::MOVABLE_KEYS), Keys::COUNTED_FIRST, zmpop),
+    of("bzmpop", -5, BLOCKING.and(Flags::MOVABLE_KEYS), Keys::COUNTED_SECOND, bzmpop),
 ];
 
 const fn of(

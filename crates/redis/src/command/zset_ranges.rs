@@ -1,10 +1,12 @@
 //! Ranges of sorted sets: by rank, by score, by name.
 
+use std::ops::Range;
+
 use super::lists::clamp;
 use super::number::integer;
 use super::zsets::{removed, reply_members};
 use super::{Command, Flags, Keys};
-use crate::call::Call;
+use crate::call::{whole, Call};
 use crate::double;
 use crate::failure::{Failure, Outcome};
 use crate::keyspace::Expiry;
@@ -100,8 +102,9 @@ impl By {
     }
 }
 
-/// `zslParseRange`: `(` excludes.
+/// `zslParseRange`: `(` excludes, and a zero byte is the end.
 fn score_limit(word: &[u8]) -> Option<Limit<f64>> {
+    let word = whole(word);
     let rest = word.strip_prefix(b"(");
     let at = double::parse(rest.unwrap_or(word)).filter(|at| !at.is_nan())?;
     Some(Limit { at, excluded: rest.is_some() })
@@ -128,6 +131,18 @@ impl Edge<'_> {
         }
     }
 
+    /// Whether nothing can be between the two (`sdscmplex`).
+    fn is_past(self, max: Edge<'_>) -> bool {
+        match (self, max) {
+            (Edge::At(min), Edge::At(max)) => {
+                min.at > max.at || (min.at == max.at && (min.excluded || max.excluded))
+            }
+            (Edge::Least, Edge::Least) | (Edge::Greatest, _) => true,
+            (Edge::At(_), Edge::Least) => true,
+            (Edge::Least, _) | (Edge::At(_), Edge::Greatest) => false,
+        }
+    }
+
     /// Whether a range that ends here ends behind the name.
     fn ends_behind(self, name: &[u8]) -> bool {
         match self {
@@ -140,9 +155,20 @@ impl Edge<'_> {
 
 impl Span<'_> {
     /// The ranks of its members.
-    fn ranks(&self, zset: &Zset) -> std::ops::Range<usize> {
+    fn ranks(&self, zset: &Zset) -> Range<usize> {
+        self.behind(zset, 0, false)
+    }
+
+    /// Without the first `skip` members, counted from the end for `reverse`.
+    fn behind(&self, zset: &Zset, skip: usize, reverse: bool) -> Range<usize> {
         let (from, to) = match *self {
             Span::Ranks(start, stop) => return clamp(start, stop, zset.len()),
+            Span::Names(min, max) if is_walked(zset) => {
+                return match reverse {
+                    true => walk_back(zset, min, max, skip),
+                    false => walk(zset, min, max, skip),
+                };
+            }
             Span::Scores(min, max) => (
                 zset.count_while(|_, score| score < min.at || (min.excluded && score == min.at)),
                 zset.count_while(|_, score| score < max.at || (!max.excluded && score == max.at)),
@@ -152,8 +178,52 @@ impl Span<'_> {
                 zset.count_while(|name, _| max.ends_behind(name)),
             ),
         };
-        from..to.max(from)
+        let to = to.max(from);
+        match reverse {
+            true => from..to.saturating_sub(skip).max(from),
+            false => from.saturating_add(skip).min(to)..to,
+        }
     }
+}
+
+/// Larger sets are no lists in Redis (`zset-max-listpack-entries`).
+const WALKED_MAX: usize = 128;
+
+/// Whether scores differ, so that names are in no order. What a range of names has then is left
+/// open by Redis's documentation; of a small set it is what a walk over it finds.
+fn is_walked(zset: &Zset) -> bool {
+    let score = |rank| zset.range(rank, rank + 1).next().map(|(_, score)| score);
+    (2..=WALKED_MAX).contains(&zset.len()) && score(0) != score(zset.len() - 1)
+}
+
+/// The names in the order of scores, each with whether it is at or above `min` and at or below
+/// `max`; none when a look at the bounds and at both ends says that the range is empty
+/// (`zzlIsInLexRange`).
+fn sides(zset: &Zset, min: Edge<'_>, max: Edge<'_>) -> Vec<(bool, bool)> {
+    let side = |name: &[u8]| (!min.is_behind(name), max.ends_behind(name));
+    let all: Vec<(bool, bool)> = zset.range(0, zset.len()).map(|(name, _)| side(name)).collect();
+    let ends = all.last().is_some_and(|last| last.0) && all.first().is_some_and(|first| first.1);
+    if ends && !min.is_past(max) {
+        all
+    } else {
+        Vec::new()
+    }
+}
+
+/// `zzlFirstInLexRange`, and as far as the names are in the range.
+fn walk(zset: &Zset, min: Edge<'_>, max: Edge<'_>, skip: usize) -> Range<usize> {
+    let all = sides(zset, min, max);
+    let first = all.iter().position(|(above, _)| *above).filter(|at| all[*at].1);
+    let Some(from) = first.map(|at| at.saturating_add(skip).min(all.len())) else { return 0..0 };
+    from..from + all[from..].iter().take_while(|(_, below)| *below).count()
+}
+
+/// As [`walk`] from the other end (`zzlLastInLexRange`).
+fn walk_back(zset: &Zset, min: Edge<'_>, max: Edge<'_>, skip: usize) -> Range<usize> {
+    let all = sides(zset, min, max);
+    let last = all.iter().rposition(|(_, below)| *below).filter(|at| all[*at].0);
+    let Some(to) = last.map(|at| (at + 1).saturating_sub(skip)) else { return 0..0 };
+    to - all[..to].iter().rev().take_while(|(above, _)| *above).count()..to
 }
 
 impl<'a> Wanted<'a> {
@@ -206,23 +276,22 @@ impl<'a> Wanted<'a> {
     }
 
     /// The ranks of the members that it has, LIMIT applied.
-    fn ranks(&self, zset: &Zset) -> std::ops::Range<usize> {
+    fn ranks(&self, zset: &Zset) -> Range<usize> {
         let len = zset.len();
-        let all = self.span.ranks(zset);
         if let Span::Ranks(..) = self.span {
             // Ranks count from the other end.
+            let all = self.span.ranks(zset);
             return match self.reverse {
                 true => len - all.end..len - all.start,
                 false => all,
             };
         }
         let Ok(skip) = usize::try_from(self.offset) else { return 0..0 };
-        let skip = skip.min(all.len());
-        let left = all.len() - skip;
-        let take = usize::try_from(self.limit).map_or(left, |limit| limit.min(left));
+        let left = self.span.behind(zset, skip, self.reverse);
+        let take = usize::try_from(self.limit).map_or(left.len(), |limit| limit.min(left.len()));
         match self.reverse {
-            true => all.end - skip - take..all.end - skip,
-            false => all.start + skip..all.start + skip + take,
+            true => left.end - take..left.end,
+            false => left.start..left.start + take,
         }
     }
 }

@@ -136,6 +136,10 @@ fn zadd(call: &mut Call<'_>) -> Outcome {
 }
 
 fn zincrby(call: &mut Call<'_>) -> Outcome {
+    // It reads options as ZADD does, and then there is no pair left.
+    if Adding::default().parse(call.args, 2) > 2 {
+        return Err(Failure::SYNTAX);
+    }
     let by = score(call.args.at(2))?;
     let adding = Adding { increment: true, ..Adding::default() };
     let member = call.args.at(3);

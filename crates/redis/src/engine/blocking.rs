@@ -227,7 +227,7 @@ impl Engine {
         let Some(blocked) = self.leave_queues(conn) else { return };
         let Some(mut session) = self.server.sessions.take(conn) else { return };
         let mut reply = Recorded::new(session.protocol);
-        let error = with_error.then_some("UNBLOCKED client unblocked via CLIENT UNBLOCK");
+        let error = with_error.then_some(&b"UNBLOCKED client unblocked via CLIENT UNBLOCK"[..]);
         match (error, blocked.otherwise) {
             (Some(text), _) => reply.error(text),
             (None, Otherwise::Null) => reply.null(),
@@ -240,7 +240,7 @@ impl Engine {
     }
 
     /// A command that has blocked is counted once, at its end.
-    fn count(&mut self, blocked: &Blocked, error: Option<&str>) {
+    fn count(&mut self, blocked: &Blocked, error: Option<&[u8]>) {
         let stats = &mut self.server.stats;
         let Some((_, number)) = command::find_numbered(blocked.words.args().at(0)) else { return };
         match error {

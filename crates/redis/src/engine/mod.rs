@@ -208,11 +208,13 @@ impl Engine {
     fn run_for(&mut self, session: &mut Session, args: Args<'_>, reply: &mut dyn Reply) -> Ran {
         let mark = reply.mark();
         let Some((command, number)) = command::find_numbered(args.at(0)) else {
+            session.last_command = "";
             if let Some(multi) = &mut session.multi {
                 multi.failed = true;
             }
             return self.refuse(session, call::unknown(args), reply, mark);
         };
+        session.last_command = command.name;
         if let Err(failure) = call::check(command, args) {
             self.server.stats.of(number).rejected += 1;
             if let Some(multi) = &mut session.multi {
@@ -224,7 +226,6 @@ impl Engine {
             };
             return self.refuse(session, failure, reply, mark);
         }
-        session.last_command = command.name;
         if let Some(container) = command::container(command) {
             if let Ok(Some(sub)) = container.find(args) {
                 session.last_command = sub.name;

@@ -21,6 +21,7 @@ mod entry;
 mod expiry;
 mod libraries;
 mod memory;
+mod overlay;
 mod unit;
 
 use hashbrown::HashTable;
@@ -29,6 +30,7 @@ use smallvec::SmallVec;
 pub use entry::{Entry, LAST_MOMENT, NEVER, UNKNOWN};
 pub use libraries::LIBRARIES;
 pub use memory::{Changed, Orphan};
+pub use overlay::Overlay;
 pub use unit::{Done, Unit};
 use unit::{Step, Touched};
 
@@ -756,7 +758,8 @@ impl Keyspace {
     /// Notes that the unit is about to change the entry. True when that is its first change since
     /// its shard's last batch was sealed: its state has to be kept.
     fn touch(&mut self, at: u32) -> bool {
-        if self.unit.touched.iter().any(|touched| touched.at == at) {
+        if let Some(touched) = self.unit.touched.iter_mut().find(|touched| touched.at == at) {
+            touched.quiet = false;
             return false;
         }
         let entry = &self.entries[at as usize];
@@ -769,8 +772,27 @@ impl Keyspace {
             fresh: first,
             replaced: false,
             blind: false,
+            quiet: false,
         });
         first
+    }
+
+    /// As [`Keyspace::stream_mut`], for what is no change of the key to those who watch or track
+    /// it, as in Redis: groups of consumers, and which id was the last.
+    pub fn groups_mut(&mut self, key: &[u8]) -> Result<Option<&mut Stream>, Failure> {
+        let at = self.known(key)?;
+        let touched = self.unit.touched.iter().find(|touched| touched.at == at);
+        let quiet = touched.is_none_or(|touched| touched.quiet);
+        if self.stream_mut(key)?.is_none() {
+            return Ok(None);
+        }
+        if let Some(touched) = self.unit.touched.iter_mut().find(|touched| touched.at == at) {
+            touched.quiet = quiet;
+        }
+        match &mut self.entries[at as usize].value {
+            Some(Value::Stream(stream)) => Ok(Some(stream)),
+            _ => Ok(None),
+        }
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) struct Touched {
     /// The first thing that happened to it in its batch was that it was overwritten: whatever an
     /// SQL writer does to its row meanwhile came before that.
     pub blind: bool,
+    /// Those who watch the key are not told.
+    pub quiet: bool,
 }
 
 #[derive(Debug)]
@@ -169,7 +171,8 @@ impl Keyspace {
             if self.finish(&touched) {
                 changed += 1;
                 let of_clients = self.entries[touched.at as usize].db != super::LIBRARIES;
-                if self.is_tracked && self.unit.shards == 0 && of_clients {
+                let told = of_clients && !touched.quiet;
+                if self.is_tracked && self.unit.shards == 0 && told {
                     let key = self.entries[touched.at as usize].key.clone();
                     self.unit.after.push(After::Changed { key, by: conn });
                 }
@@ -235,7 +238,7 @@ impl Keyspace {
         }
         self.remind(touched.at);
         let key = &self.entries[touched.at as usize].key;
-        if !self.watched.is_empty() {
+        if !self.watched.is_empty() && !touched.quiet {
             self.watched.changed(db, key);
         }
         super::note_ready(&self.awaited, &mut self.ready, db, key);

@@ -163,13 +163,16 @@ impl Reply for Builder<'_> {
         self.protocol
     }
 
+    /// Within a script HELLO is refused.
+    fn switch(&mut self, _protocol: u8) {}
+
     fn simple(&mut self, text: &str) {
         let value = self.lua.create_string(text).and_then(|text| self.held("ok", text));
         self.put(value.map(Value::Table));
     }
 
-    fn error(&mut self, text: &str) {
-        self.put(error_table(self.lua, text.as_bytes(), true));
+    fn error(&mut self, text: &[u8]) {
+        self.put(error_table(self.lua, text, true));
     }
 
     fn integer(&mut self, value: i64) {
@@ -218,6 +221,16 @@ impl Reply for Builder<'_> {
             self.held("double", value).map(Value::Table)
         };
         self.put(value);
+    }
+
+    fn decimal(&mut self, value: f64) {
+        match self.protocol {
+            2 => {
+                let value = self.text(&crate::double::human(value));
+                self.put(value);
+            }
+            _ => self.double(value),
+        }
     }
 
     fn boolean(&mut self, value: bool) {
@@ -354,7 +367,7 @@ impl Teller {
             return Ok(());
         };
         if depth == DEPTH_MAX {
-            to.error("ERR reached lua stack limit");
+            to.error(b"ERR reached lua stack limit");
             return Ok(());
         }
         if self.marked(table, depth, to)? {
@@ -380,11 +393,11 @@ impl Teller {
         if let Value::String(text) = table.raw_get::<Value>("err")? {
             to.error(&one_line(&text.as_bytes()));
         } else if let Value::String(text) = table.raw_get::<Value>("ok")? {
-            to.simple(&one_line(&text.as_bytes()));
+            to.simple(&String::from_utf8_lossy(&one_line(&text.as_bytes())));
         } else if let Some(number) = as_number(&table.raw_get("double")?) {
             to.double(number);
         } else if let Value::String(digits) = table.raw_get::<Value>("big_number")? {
-            to.big_number(&one_line(&digits.as_bytes()));
+            to.big_number(&String::from_utf8_lossy(&one_line(&digits.as_bytes())));
         } else if let Some((format, text)) = verbatim(table)? {
             to.verbatim(&String::from_utf8_lossy(&format.as_bytes()), &text.as_bytes());
         } else if let Value::Table(map) = table.raw_get::<Value>("map")? {
@@ -449,9 +462,9 @@ fn as_number(value: &Value) -> Option<f64> {
 }
 
 /// An error or status can't have a line end.
-pub fn one_line(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.replace(['\r', '\n'], " ")
+pub fn one_line(bytes: &[u8]) -> Vec<u8> {
+    let blank = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
+    bytes.iter().map(blank).collect()
 }
 
 #[cfg(test)]

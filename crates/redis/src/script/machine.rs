@@ -112,13 +112,14 @@ impl Machine {
     }
 
     /// Makes a script of a text, under a number. Else says what is wrong with it.
-    pub fn compile(&self, id: u64, text: &[u8], limit_ms: u64) -> Result<(), String> {
+    pub fn compile(&self, id: u64, text: &[u8], limit_ms: u64) -> Result<(), Vec<u8>> {
         self.control.begin(limit_ms);
-        let compiled = self.lua.create_string(text).and_then(|text| self.compile.call((id, text)));
+        let compiled: mlua::Result<Option<mlua::LuaString>> =
+            self.lua.create_string(text).and_then(|text| self.compile.call((id, text)));
         match compiled {
             Ok(None) => Ok(()),
-            Ok(Some(why)) => Err(lossy(&why)),
-            Err(error) => Err(short(&error)),
+            Ok(Some(why)) => Err(why.as_bytes().to_vec()),
+            Err(error) => Err(short(&error).into_bytes()),
         }
     }
 
@@ -396,7 +397,7 @@ impl Running {
             Ok(command) => self.perform(lua, command, control),
             Err(Wrong(why, told)) => {
                 if told {
-                    self.server.stats.error(why);
+                    self.server.stats.error(why.as_bytes());
                     if let Some((_, number)) =
                         command::find_numbered(self.scratch.words.args().at(0))
                     {

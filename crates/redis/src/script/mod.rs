@@ -371,7 +371,7 @@ fn compile(machine: &Machine, script: &mut Script, call: &Call<'_>) -> Outcome {
     let limit = call.server.settings.lua_time_limit_ms;
     machine
         .compile(script.id, &script.text[begin..], limit)
-        .map_err(|why| said(format!("Error compiling script (new function): {why}")))?;
+        .map_err(|why| Failure::joined(&[b"ERR Error compiling script (new function): ", &why]))?;
     script.compiled = true;
     Ok(())
 }
@@ -407,24 +407,27 @@ fn is_counted(value: &Value) -> bool {
 }
 
 /// What a client is told of a script's error (`luaCallFunction`).
-fn worded(value: &Value, name: &[u8]) -> String {
-    let name = String::from_utf8_lossy(name);
+fn worded(value: &Value, name: &[u8]) -> Vec<u8> {
     let Value::Table(table) = value else {
         let why = match value {
             Value::String(text) => convert::one_line(&text.as_bytes()),
-            _ => "execution failure".into(),
+            _ => b"execution failure".to_vec(),
         };
-        let why: String = why.chars().take(100).collect();
-        return format!("ERR Error running script {name}, {why}");
+        let why = &why[..why.len().min(100)];
+        return [b"ERR Error running script ", name, b", ", why].concat();
     };
     let field = |field: &str| match table.raw_get::<Value>(field) {
         Ok(Value::String(text)) => Some(convert::one_line(&text.as_bytes())),
-        Ok(Value::Integer(number)) => Some(number.to_string()),
+        Ok(Value::Integer(number)) => Some(number.to_string().into_bytes()),
         _ => None,
     };
-    let message = field("err").unwrap_or_else(|| "ERR unknown error".into());
+    let message = field("err").unwrap_or_else(|| b"ERR unknown error".to_vec());
     match (field("source"), field("line")) {
-        (Some(source), Some(line)) => format!("{message} script: {name}, on {source}:{line}."),
+        (Some(source), Some(line)) => {
+            let parts: [&[u8]; 8] =
+                [&message, b" script: ", name, b", on ", &source, b":", &line, b"."];
+            parts.concat()
+        }
         _ => message,
     }
 }

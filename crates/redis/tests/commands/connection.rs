@@ -59,6 +59,10 @@ fn simple_commands_reply_as_in_redis() {
         ("HELLO x", "!ERR Protocol version is not an integer or out of range"),
         ("HELLO 4", "!NOPROTO unsupported protocol version"),
         ("HELLO 2 FOO", "!ERR Syntax error in HELLO option 'FOO'"),
+        (
+            "SELECT 10000000000",
+            "!ERR value is out of range, value must between -2147483648 and 2147483647",
+        ),
     ] {
         rig.check(line, reply);
     }
@@ -222,6 +226,97 @@ fn tracking_by_prefix_by_choice_and_by_redirection() {
     rig.check("GET a", "\"3\"");
     rig.run_as(writer, "SET a 4");
     assert!(rig.run("CLIENT TRACKINGINFO").contains("broken_redirect"));
+}
+
+#[test]
+fn a_subcommand_that_there_is_not_spoils_a_transaction() {
+    for line in [
+        "SCRIPT NOTHING",
+        "SCRIPT LOAD",
+        "FUNCTION NOTHING x",
+        "OBJECT NOTHING k",
+        "OBJECT FREQ",
+        "XGROUP NOTHING k",
+        "XGROUP CREATE k g",
+        "XINFO STREAM",
+        "CLIENT NOTHING",
+    ] {
+        let mut rig = Rig::new();
+        rig.check("MULTI", "OK");
+        let said = rig.run(line);
+        assert!(said.starts_with("!ERR "), "{line}: {said}");
+        rig.check("EXEC", "!EXECABORT Transaction discarded because of previous errors.");
+    }
+}
+
+#[test]
+fn an_exec_without_multi_leaves_what_is_watched() {
+    for line in ["MULTI x", "NOTHING"] {
+        let mut rig = Rig::new();
+        let other = rig.client();
+        rig.check("WATCH k", "OK");
+        rig.check("EXEC", "!ERR EXEC without MULTI");
+        // It was taken for an EXEC that is refused.
+        assert!(rig.run(line).starts_with("!ERR "));
+        rig.run_as(other, "SET k 1");
+        rig.check("MULTI", "OK");
+        rig.check("EXEC", "(nil array)");
+    }
+}
+
+/// Errors quote what a client has sent byte for byte, up to a zero byte where C's strings end.
+#[test]
+fn errors_quote_bytes_that_are_no_text() {
+    let mut rig = Rig::new();
+    let mut told = |line: &str| {
+        let words = crate::rig::words(line);
+        let mut bytes = Error::default();
+        rig.reply_to(rig.conn, &words).tell(&mut bytes);
+        bytes.0
+    };
+    let unknown = "ERR unknown command 'no\u{e9}', with args beginning with: '\u{ff}a' '' ";
+    assert_eq!(told("\"no\\xe9\" \"\\xffa\\x00b\" \"\""), latin1(unknown));
+    let unknown = "ERR unknown subcommand '\u{e9}'. Try OBJECT HELP.";
+    assert_eq!(told("OBJECT \"\\xe9\" k"), latin1(unknown));
+    assert_eq!(told("EXPIRE k 1 \"\\xe9\""), latin1("ERR Unsupported option \u{e9}"));
+    let thrown = "EVAL \"return redis.error_reply('MY \\xe9')\" 0";
+    assert_eq!(told(thrown), latin1("MY \u{e9}"));
+}
+
+fn latin1(text: &str) -> Vec<u8> {
+    text.chars().map(|c| c as u8).collect()
+}
+
+/// The bytes of an error.
+#[derive(Default)]
+struct Error(Vec<u8>);
+
+impl redis::reply::Reply for Error {
+    fn protocol(&self) -> u8 {
+        2
+    }
+    fn error(&mut self, text: &[u8]) {
+        self.0 = text.to_vec();
+    }
+    fn bulk(&mut self, _: &[u8]) {}
+    fn simple(&mut self, _: &str) {}
+    fn integer(&mut self, _: i64) {}
+    fn null(&mut self) {}
+    fn null_array(&mut self) {}
+    fn array(&mut self, _: usize) {}
+    fn map(&mut self, _: usize) {}
+    fn set(&mut self, _: usize) {}
+    fn push(&mut self, _: usize) {}
+    fn double(&mut self, _: f64) {}
+    fn decimal(&mut self, _: f64) {}
+    fn boolean(&mut self, _: bool) {}
+    fn big_number(&mut self, _: &str) {}
+    fn switch(&mut self, _: u8) {}
+    fn verbatim(&mut self, _: &str, _: &[u8]) {}
+    fn mark(&self) -> usize {
+        0
+    }
+    fn rewind(&mut self, _: usize) {}
 }
 
 #[test]

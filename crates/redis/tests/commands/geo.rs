@@ -16,10 +16,7 @@ fn positions_are_kept_and_told() {
         ("GEOADD g 181 1 a", "!ERR invalid longitude,latitude pair 181.000000,1.000000"),
         ("GEOADD g 1 -85.06 a", "!ERR invalid longitude,latitude pair 1.000000,-85.060000"),
         ("GEOADD g x 1 a", "!ERR value is not a valid float"),
-        (
-            "GEOPOS g Palermo none",
-            r#"[["13.36138933897018433" "38.11555639549629859"] (nil array)]"#,
-        ),
+        ("GEOPOS g Palermo none", r#"[[,13.36138933897018433 ,38.11555639549629859] (nil array)]"#),
         ("GEOPOS none a", "[(nil array)]"),
         ("GEOPOS g", "[]"),
         ("GEODIST g Palermo Catania", r#""166274.1516""#),
@@ -46,7 +43,7 @@ fn a_search_finds_what_is_near() {
         ("GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania 12.758489 38.788135 edge1 17.241510 38.788135 edge2", "4"),
         ("GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km ASC", r#"["Catania" "Palermo"]"#),
         ("GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km DESC WITHDIST", r#"[["Palermo" "190.4424"] ["Catania" "56.4413"]]"#),
-        ("GEOSEARCH g FROMLONLAT 15 37 BYBOX 400 400 km ASC WITHCOORD WITHDIST WITHHASH", r#"[["Catania" "56.4413" 3479447370796909 ["15.08726745843887329" "37.50266842333162032"]] ["Palermo" "190.4424" 3479099956230698 ["13.36138933897018433" "38.11555639549629859"]] ["edge2" "279.7403" 3481342659049484 ["17.24151045083999634" "38.78813451624225195"]] ["edge1" "279.7405" 3479273021651468 ["12.7584877610206604" "38.78813451624225195"]]]"#),
+        ("GEOSEARCH g FROMLONLAT 15 37 BYBOX 400 400 km ASC WITHCOORD WITHDIST WITHHASH", r#"[["Catania" "56.4413" 3479447370796909 [,15.08726745843887329 ,37.50266842333162032]] ["Palermo" "190.4424" 3479099956230698 [,13.36138933897018433 ,38.11555639549629859]] ["edge2" "279.7403" 3481342659049484 [,17.24151045083999634 ,38.78813451624225195]] ["edge1" "279.7405" 3479273021651468 [,12.7584877610206604 ,38.78813451624225195]]]"#),
         ("GEOSEARCH g FROMMEMBER Palermo BYRADIUS 100 mi ASC COUNT 1", r#"["Palermo"]"#),
         ("GEOSEARCH g FROMMEMBER Palermo BYRADIUS 1000 mi COUNT 2", r#"["Palermo" "edge1"]"#),
         ("GEOSEARCH g FROMMEMBER Palermo BYRADIUS 1000 mi COUNT 1 ANY", r#"["Palermo"]"#),
@@ -66,7 +63,7 @@ fn a_search_finds_what_is_near() {
         ("GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m ANY", "!ERR the ANY argument requires COUNT argument"),
         ("GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1 m STOREDIST", "!ERR syntax error"),
         ("GEOSEARCHSTORE t g FROMLONLAT 15 37 BYBOX 400 400 km ASC COUNT 3", "3"),
-        ("GEOPOS t Catania", r#"[["15.08726745843887329" "37.50266842333162032"]]"#),
+        ("GEOPOS t Catania", r#"[[,15.08726745843887329 ,37.50266842333162032]]"#),
         ("GEOSEARCHSTORE t g FROMLONLAT 15 37 BYBOX 400 400 km ASC COUNT 3 STOREDIST", "3"),
         ("ZRANGE t 0 -1", r#"["Catania" "Palermo" "edge2"]"#),
         ("GEOSEARCHSTORE t g FROMLONLAT 15 37 BYRADIUS 1 m WITHDIST", "!ERR GEOSEARCHSTORE is not compatible with WITHDIST, WITHHASH and WITHCOORD options"),
@@ -81,7 +78,7 @@ fn a_search_finds_what_is_near() {
 fn the_old_searches() {
     let table = [
         ("GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania", "2"),
-        ("GEORADIUS g 15 37 200 km WITHDIST WITHCOORD ASC", r#"[["Catania" "56.4413" ["15.08726745843887329" "37.50266842333162032"]] ["Palermo" "190.4424" ["13.36138933897018433" "38.11555639549629859"]]]"#),
+        ("GEORADIUS g 15 37 200 km WITHDIST WITHCOORD ASC", r#"[["Catania" "56.4413" [,15.08726745843887329 ,37.50266842333162032]] ["Palermo" "190.4424" [,13.36138933897018433 ,38.11555639549629859]]]"#),
         ("GEORADIUS g 15 37 100 km", r#"["Catania"]"#),
         ("GEORADIUS_RO g 15 37 200 km COUNT 1 WITHHASH", r#"[["Catania" 3479447370796909]]"#),
         ("GEORADIUS_RO g 15 37 200 km STORE t", "!ERR syntax error"),

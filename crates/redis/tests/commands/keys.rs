@@ -84,6 +84,7 @@ GET r9 => "v1"
 TTL r9 => 100
 SELECT 0 => OK
 MOVE r9 1 => 0
+GET r9 => "v1"
 MOVE x1 0 => !ERR source and destination objects are the same
 MOVE x1 1 => 1
 MOVE x1 16 => !ERR DB index is out of range

@@ -128,6 +128,51 @@ GET n => "7"
     );
 }
 
+/// The tables do not know yet what a transaction or a script has changed.
+#[test]
+fn questions_see_what_their_unit_has_changed() {
+    let mut rig = Rig::new();
+    rig.check("MSET a 1 b 2 n 5", "OK");
+    rig.forget();
+    rig.table(
+        r#"
+MULTI => OK
+DEL a => QUEUED
+SET b 3 => QUEUED
+SET c 1 => QUEUED
+HSET d f v => QUEUED
+DBSIZE => QUEUED
+KEYS * => QUEUED
+SCAN 0 TYPE hash => QUEUED
+SCAN 0 MATCH [ac] => QUEUED
+HDEL d f => QUEUED
+PEXPIRE n -1 => QUEUED
+RENAME c e => QUEUED
+COPY b z DB 1 => QUEUED
+DBSIZE => QUEUED
+KEYS * => QUEUED
+SELECT 1 => QUEUED
+DBSIZE => QUEUED
+RANDOMKEY => QUEUED
+FLUSHDB => QUEUED
+DBSIZE => QUEUED
+RANDOMKEY => QUEUED
+SET y 1 => QUEUED
+KEYS * => QUEUED
+SELECT 0 => QUEUED
+DEL b e => QUEUED
+RANDOMKEY => QUEUED
+EXEC => [1 OK OK 1 4 ["n" "b" "c" "d"] ["0" ["d"]] ["0" ["c"]] 1 1 OK 1 2 ["b" "e"] OK 1 "z" OK 0 (nil) OK ["y"] OK 2 (nil)]
+DBSIZE => 0
+"#,
+    );
+    let script =
+        "EVAL \"redis.call('SET','a',1) redis.call('SET','b',1) return redis.call('DBSIZE')\" 0";
+    rig.check(script, "2");
+    rig.forget();
+    rig.check(script, "2");
+}
+
 #[test]
 fn a_miss_in_exec_undoes_what_came_before_it() {
     let mut rig = Rig::new();
@@ -170,7 +215,7 @@ SET new 1 => QUEUED
 GET b => QUEUED
 COPY new there DB 1 => QUEUED
 DBSIZE => QUEUED
-EXEC => [OK OK (nil) 0 2]
+EXEC => [OK OK (nil) 0 1]
 "#,
     );
     rig.reads("MGET a b new", "[(nil) (nil) \"1\"]");

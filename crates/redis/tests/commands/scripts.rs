@@ -293,7 +293,7 @@ impl redis::reply::Reply for Text {
         self.0 = bytes.to_vec();
     }
     fn simple(&mut self, _: &str) {}
-    fn error(&mut self, _: &str) {}
+    fn error(&mut self, _: &[u8]) {}
     fn integer(&mut self, _: i64) {}
     fn null(&mut self) {}
     fn null_array(&mut self) {}
@@ -302,8 +302,10 @@ impl redis::reply::Reply for Text {
     fn set(&mut self, _: usize) {}
     fn push(&mut self, _: usize) {}
     fn double(&mut self, _: f64) {}
+    fn decimal(&mut self, _: f64) {}
     fn boolean(&mut self, _: bool) {}
     fn big_number(&mut self, _: &str) {}
+    fn switch(&mut self, _: u8) {}
     fn verbatim(&mut self, _: &str, _: &[u8]) {}
     fn mark(&self) -> usize {
         0

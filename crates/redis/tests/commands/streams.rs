@@ -27,6 +27,54 @@ fn an_id_of_now_is_made_and_never_goes_back() {
     rig.reads("XLEN s", "4");
 }
 
+/// `strtoull` reads more than digits.
+#[test]
+fn ids_are_read_as_c_reads_numbers() {
+    let table = [
+        ("XADD x 1-5 a 1", "\"1-5\""),
+        ("XDEL x \" 1-5\"", "1"),
+        ("XADD x \"+1-\\x096\" a 1", "\"1-6\""),
+        ("XADD x 1--05 a 1", "\"1-18446744073709551611\""),
+        ("XADD x \"2-1\\x00-9\" a 1", "\"2-1\""),
+        ("XADD x 3--5 a 1", "!ERR Invalid stream ID specified as stream command argument"),
+        ("XADD x \"3- \" a 1", "!ERR Invalid stream ID specified as stream command argument"),
+    ];
+    crate::check(2, &table);
+}
+
+/// As in Redis: groups are no part of what is watched.
+#[test]
+fn what_groups_do_does_not_trip_those_who_watch_a_stream() {
+    let quiet = [
+        "XGROUP CREATE s new 0",
+        "XGROUP CREATECONSUMER s g c",
+        "XGROUP SETID s g 0",
+        "XREADGROUP GROUP g c COUNT 1 STREAMS s >",
+        "XREADGROUP GROUP g d STREAMS s 0",
+        "XCLAIM s g d 0 1-1",
+        "XAUTOCLAIM s g c 0 0",
+        "XACK s g 1-1",
+        "XGROUP DELCONSUMER s g c",
+        "XGROUP DESTROY s g",
+        "XSETID s 9-9",
+    ];
+    let loud = ["XADD s 9-9 a 1", "XDEL s 1-2", "XTRIM s MAXLEN 1", "XGROUP CREATE t g 0 MKSTREAM"];
+    for (lines, expected) in [(&quiet[..], "[]"), (&loud[..], "(nil array)")] {
+        for line in lines {
+            let mut rig = Rig::new();
+            let other = rig.client();
+            rig.check("XADD s 1-1 a 1", "\"1-1\"");
+            rig.check("XADD s 1-2 a 1", "\"1-2\"");
+            rig.check("XGROUP CREATE s g 0", "OK");
+            rig.check("WATCH s t", "OK");
+            let said = rig.run_as(other, line);
+            assert!(!said.starts_with('!'), "{line}: {said}");
+            rig.check("MULTI", "OK");
+            assert_eq!(rig.run("EXEC"), expected, "{line}");
+        }
+    }
+}
+
 #[test]
 fn about_so_many_are_kept_by_whole_nodes() {
     let mut rig = Rig::new();

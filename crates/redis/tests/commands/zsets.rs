@@ -36,6 +36,8 @@ fn members_are_added_by_the_options() {
         ("ZINCRBY z 2 new", ",2"),
         ("ZINCRBY z x new", "!ERR value is not a valid float"),
         ("ZINCRBY z nan new", "!ERR value is not a valid float"),
+        ("ZINCRBY z LT new", "!ERR syntax error"),
+        ("ZINCRBY z NX XX", "!ERR syntax error"),
         ("ZINCRBY none inf n", ",inf"),
         ("ZADD z INCR +inf j", "!ERR resulting score is not a number (NaN)"),
         (
@@ -94,6 +96,8 @@ fn ranges_by_score() {
     let table = [
         ("ZADD z -inf m 1 a 2 b 2.5 c 3 d inf p", "6"),
         ("ZRANGEBYSCORE z 1 2.5", r#"["a" "b" "c"]"#),
+        (r#"ZRANGEBYSCORE z "(1\x00x" "2\x00""#, r#"["b"]"#),
+        (r#"ZCOUNT z "\x00x" 1"#, "1"),
         ("ZRANGEBYSCORE z (1 (3 WITHSCORES", r#"["b" ,2 "c" ,2.5]"#),
         ("ZRANGEBYSCORE z -inf +inf LIMIT 1 2", r#"["a" "b"]"#),
         ("ZRANGEBYSCORE z -inf inf LIMIT 1 -1", r#"["a" "b" "c" "d" "p"]"#),
@@ -150,6 +154,36 @@ fn ranges_by_name() {
         ("ZREMRANGEBYLEX z [b (c", "2"),
         ("ZREMRANGEBYLEX z x y", "!ERR min or max not valid string range item"),
         ("ZRANGE z 0 -1", r#"["a" "c" "d"]"#),
+    ];
+    check(2, &table);
+}
+
+/// Names are in no order where scores differ: what Redis finds is what a walk over a small set
+/// does.
+#[test]
+fn ranges_by_name_where_scores_differ() {
+    let table = [
+        ("ZADD w 1 m3 2 m1 3 m5 4 m2", "4"),
+        ("ZRANGEBYLEX w [m1 +", r#"["m3" "m1" "m5" "m2"]"#),
+        ("ZRANGEBYLEX w [m1 (m5", r#"["m3" "m1"]"#),
+        ("ZRANGEBYLEX w [m2 [m5", r#"["m3" "m1" "m5" "m2"]"#),
+        ("ZRANGEBYLEX w - (m3", "[]"),
+        ("ZRANGEBYLEX w [m2 [m5 LIMIT 2 9", r#"["m5" "m2"]"#),
+        ("ZRANGEBYLEX w [m2 [m5 LIMIT 1 9", r#"["m1" "m5" "m2"]"#),
+        ("ZRANGEBYLEX w - + LIMIT 4 9", "[]"),
+        ("ZRANGEBYLEX w - + LIMIT 9 1", "[]"),
+        ("ZREVRANGEBYLEX w (m5 -", r#"["m2" "m5" "m1" "m3"]"#),
+        ("ZREVRANGEBYLEX w [m5 [m2", r#"["m2" "m5"]"#),
+        ("ZREVRANGEBYLEX w [m5 [m2 LIMIT 1 9", r#"["m5"]"#),
+        ("ZREVRANGEBYLEX w [m5 [m2 LIMIT 2 1", "[]"),
+        ("ZREVRANGEBYLEX w + - LIMIT 9 1", "[]"),
+        ("ZLEXCOUNT w [m1 (m5", "2"),
+        ("ZLEXCOUNT w [m4 +", "0"),
+        ("ZLEXCOUNT w - -", "0"),
+        ("ZLEXCOUNT w + -", "0"),
+        ("ZLEXCOUNT w (m3 [m3", "0"),
+        ("ZREMRANGEBYLEX w [m1 [m3", "2"),
+        ("ZRANGE w 0 -1", r#"["m5" "m2"]"#),
     ];
     check(2, &table);
 }

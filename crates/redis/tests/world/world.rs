@@ -201,7 +201,7 @@ impl World {
                 }
                 if let Some(why) = refused {
                     let mut reply = Recorded::new(2);
-                    redis::reply::Reply::error(&mut reply, why);
+                    redis::reply::Reply::error(&mut reply, why.as_bytes());
                     let held = Held { words: held.words, reply, barrier: None, before: None };
                     self.held.insert(conn, held);
                 } else {

@@ -7,7 +7,7 @@
 //! Source of the words: `src/acl.c` and `src/networking.c` of Redis 7.2.
 
 use ::redis::args::Args;
-use ::redis::call;
+use ::redis::call::{self, whole};
 use ::redis::command::Flags;
 use ::redis::monitor::REDACTED;
 use ::redis::reply::Reply;
@@ -73,7 +73,10 @@ impl Client {
     ) -> Option<Flow> {
         match args.at(0).len() {
             4 if args.is(0, "auth") => return Some(self.auth(turn, args, taken)),
-            5 if args.is(0, "hello") => return Some(self.hello(turn, args, taken)),
+            // In a transaction it is queued as any other.
+            5 if args.is(0, "hello") && !(self.open && in_multi(self.conn, turn)) => {
+                return Some(self.hello(turn, args, taken));
+            }
             // A browser that was talked into speaking to us.
             4 if args.is(0, "post") => return Some(self.browser()),
             5 if args.is(0, "host:") => return Some(self.browser()),
@@ -88,13 +91,14 @@ impl Client {
         if allowed {
             return None;
         }
-        self.say(taken, |to| to.error(NOT_AUTHENTICATED));
+        self.say(taken, |to| to.error(NOT_AUTHENTICATED.as_bytes()));
         Some(Flow::Next)
     }
 
+    /// It reads nothing of what it may have had done.
     fn browser(&mut self) -> Flow {
         tracing::warn!(event = "redis_http", "HTTP at the Redis door: the connection is closed");
-        Flow::Last
+        Flow::Cut
     }
 
     /// What the engine does for RESET is not all.
@@ -119,7 +123,7 @@ impl Client {
             _ => Some("ERR syntax error"),
         };
         if let Some(error) = error {
-            self.say(taken, |to| to.error(error));
+            self.say(taken, |to| to.error(error.as_bytes()));
             return Flow::Next;
         }
         show(turn, self.conn, args, |at| at > 0);
@@ -147,11 +151,7 @@ impl Client {
         // Whatever stands behind the word, in the right place or not.
         let secret = |at: usize| (1..=2).any(|back| at > back && args.is(at - back, "auth"));
         show(turn, self.conn, args, secret);
-        let asked = match self.spoils_multi(turn) {
-            true => Err("ERR Command not allowed inside a transaction".to_owned()),
-            false => read_hello(args),
-        };
-        let Hello { protocol, credentials, name } = match asked {
+        let Hello { protocol, credentials, name } = match read_hello(args) {
             Ok(asked) => asked,
             Err(error) => {
                 self.say(taken, |to| to.error(&error));
@@ -162,7 +162,7 @@ impl Client {
         match credentials {
             Some((user, password)) => self.log_in(turn, Some(user), password, wish, taken),
             None if !self.open => {
-                self.say(taken, |to| to.error(HELLO_NOT_AUTHENTICATED));
+                self.say(taken, |to| to.error(HELLO_NOT_AUTHENTICATED.as_bytes()));
                 Flow::Next
             }
             None => {
@@ -203,9 +203,9 @@ impl Client {
             }
             Judged::Wrong => {
                 refused(turn, &user);
-                self.say(taken, |to| to.error(WRONG_PASSWORD));
+                self.say(taken, |to| to.error(WRONG_PASSWORD.as_bytes()));
             }
-            Judged::Nobody => self.say(taken, |to| to.error(NO_DEFAULT_USER)),
+            Judged::Nobody => self.say(taken, |to| to.error(NO_DEFAULT_USER.as_bytes())),
             Judged::Ask(secret) => {
                 let Some(pool) = turn.pool else { return Flow::Next };
                 turn.effects.push(Effect::Control(ToControl::LogIn {
@@ -237,11 +237,11 @@ impl Client {
             }
             Ok(false) => {
                 refused(turn, &user);
-                self.say_waited(command, |to| to.error(WRONG_PASSWORD));
+                self.say_waited(command, |to| to.error(WRONG_PASSWORD.as_bytes()));
             }
             Err(why) => {
                 let error = format!("ERR the user could not be looked up: {why}");
-                self.say_waited(command, |to| to.error(&error));
+                self.say_waited(command, |to| to.error(error.as_bytes()));
             }
         }
     }
@@ -269,6 +269,10 @@ impl Client {
             false => self.say(command, hello),
         }
     }
+}
+
+fn in_multi(conn: ConnId, turn: &mut Turn<'_>) -> bool {
+    turn.engine.session(conn).is_some_and(|session| session.multi.is_some())
 }
 
 /// Who a client is before it has said so.
@@ -333,17 +337,15 @@ struct Hello<'a> {
 }
 
 /// Source: `helloCommand` in `src/networking.c` of Redis 7.2.
-fn read_hello<'a>(args: Args<'a>) -> Result<Hello<'a>, String> {
+fn read_hello<'a>(args: Args<'a>) -> Result<Hello<'a>, Vec<u8>> {
     let mut hello = Hello { protocol: None, credentials: None, name: None };
     if let Some(version) = args.get(1) {
         let text = std::str::from_utf8(version).unwrap_or_default();
         hello.protocol = match text.parse::<i64>() {
             Ok(2) => Some(Protocol::Resp2),
             Ok(3) => Some(Protocol::Resp3),
-            Ok(_) => return Err("NOPROTO unsupported protocol version".to_owned()),
-            Err(_) => {
-                return Err("ERR Protocol version is not an integer or out of range".to_owned())
-            }
+            Ok(_) => return Err("NOPROTO unsupported protocol version".into()),
+            Err(_) => return Err("ERR Protocol version is not an integer or out of range".into()),
         };
     }
     let mut at = 2;
@@ -357,13 +359,13 @@ fn read_hello<'a>(args: Args<'a>) -> Result<Hello<'a>, String> {
             if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
                 return Err("ERR Client names cannot contain spaces, newlines or special \
                             characters."
-                    .to_owned());
+                    .into());
             }
             hello.name = Some(name);
             at += 2;
         } else {
-            let option = String::from_utf8_lossy(args.at(at));
-            return Err(format!("ERR Syntax error in HELLO option '{option}'"));
+            let option = whole(args.at(at));
+            return Err([b"ERR Syntax error in HELLO option '", option, b"'"].concat());
         }
     }
     Ok(hello)

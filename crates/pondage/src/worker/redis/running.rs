@@ -11,7 +11,7 @@ use ::redis::flow::{Barrier, Fate};
 use ::redis::reply::{Recorded, Reply};
 use wire::resp::{Limits, Parser, Span};
 
-use super::client::{Client, Entry, Hold, Redo, Start};
+use super::client::{Client, Entry, Held, Hold, Redo, Start};
 use super::writer::Writer;
 use super::Effect;
 use crate::config::{Config, PoolConfig};
@@ -44,6 +44,8 @@ pub(super) enum Flow {
     Stay,
     /// It is done with, and no other runs ever.
     Last,
+    /// As [`Flow::Last`], and what has not been written yet never is.
+    Cut,
 }
 
 impl Client {
@@ -83,6 +85,12 @@ impl Client {
                         Flow::Last => {
                             at += taken;
                             self.leaving = true;
+                        }
+                        Flow::Cut => {
+                            self.out.clear();
+                            self.held = Held::default();
+                            self.leaving = true;
+                            return (0, false);
                         }
                     }
                 }
@@ -127,7 +135,9 @@ impl Client {
         let (conn, protocol) = (self.conn, self.protocol);
         let out = self.replies();
         let mark = out.len();
-        let ran = turn.engine.run(conn, args, turn.now, &mut Writer { out, protocol });
+        let mut writer = Writer { out, protocol };
+        let ran = turn.engine.run(conn, args, turn.now, &mut writer);
+        self.protocol = writer.protocol;
         match ran {
             Ran::Done { barrier, before, close } => {
                 let barrier = barrier.filter(|b| turn.engine.fate(*b) != Fate::Committed);
@@ -182,10 +192,15 @@ impl Client {
     ) {
         let protocol = self.protocol;
         if self.held.is_empty() && barrier.is_none() {
-            return put(&mut Writer { out: &mut self.out, protocol });
+            let mut writer = Writer { out: &mut self.out, protocol };
+            put(&mut writer);
+            self.protocol = writer.protocol;
+            return;
         }
         let mark = self.held.bytes.len();
-        put(&mut Writer { out: &mut self.held.bytes, protocol });
+        let mut writer = Writer { out: &mut self.held.bytes, protocol };
+        put(&mut writer);
+        self.protocol = writer.protocol;
         let reply = self.held.bytes.len() - mark;
         self.held.push(Entry { reply, command, barrier, start });
     }
@@ -226,7 +241,9 @@ impl Client {
             let at = redo.at;
             redo.at += 1;
             let mut told = Vec::new();
-            reply.tell(&mut Writer { out: &mut told, protocol: self.protocol });
+            let mut writer = Writer { out: &mut told, protocol: self.protocol };
+            reply.tell(&mut writer);
+            self.protocol = writer.protocol;
             return self.replace(at, &told, barrier, start);
         }
         if let Hold::Blocked(command) = self.hold {
@@ -295,7 +312,7 @@ impl Client {
                         redo.at += 1;
                         let mut told = Vec::new();
                         let mut writer = Writer { out: &mut told, protocol: self.protocol };
-                        writer.error(&format!("ERR {why}"));
+                        writer.error(format!("ERR {why}").as_bytes());
                         self.replace(at, &told, None, Start::Any);
                     } else if !self.run_again(turn, parser, at, start) {
                         return Ok(());
@@ -350,7 +367,9 @@ impl Client {
             let words: &[Span] = parser.arguments();
             let args = Args::new(parser.source(bytes), words);
             let mut writer = Writer { out: &mut told, protocol: self.protocol };
-            break Some(turn.engine.run(self.conn, args, turn.now, &mut writer));
+            let ran = turn.engine.run(self.conn, args, turn.now, &mut writer);
+            self.protocol = writer.protocol;
+            break Some(ran);
         };
         match ran {
             Some(Ran::Parked) => return false,

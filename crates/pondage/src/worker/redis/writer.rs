@@ -19,12 +19,16 @@ impl Reply for Writer<'_> {
         }
     }
 
+    fn switch(&mut self, protocol: u8) {
+        self.protocol = if protocol == 3 { Protocol::Resp3 } else { Protocol::Resp2 };
+    }
+
     fn simple(&mut self, text: &str) {
         reply::put_simple(self.out, text);
     }
 
-    fn error(&mut self, text: &str) {
-        reply::put_error(self.out, text.as_bytes());
+    fn error(&mut self, text: &[u8]) {
+        reply::put_error(self.out, text);
     }
 
     fn integer(&mut self, value: i64) {
@@ -61,6 +65,10 @@ impl Reply for Writer<'_> {
 
     fn double(&mut self, value: f64) {
         reply::put_double(self.out, &double::text(value), self.protocol);
+    }
+
+    fn decimal(&mut self, value: f64) {
+        reply::put_double(self.out, &double::human(value), self.protocol);
     }
 
     fn boolean(&mut self, value: bool) {

@@ -1,6 +1,6 @@
 //! What several sets have in common, together, or not.
 
-use super::{Call, Failure, Keys, Outcome};
+use super::{Call, Failure, Outcome};
 use crate::args::Args;
 use crate::keyspace::Expiry;
 use crate::value::{parse_integer, Member, Set, Tracked, Value};
@@ -146,11 +146,6 @@ pub fn sdiff(call: &mut Call<'_>) -> Outcome {
 pub fn sdiffstore(call: &mut Call<'_>) -> Outcome {
     let set = difference(&sets(call, call.args.from(2))?);
     store(call, set, "sdiffstore")
-}
-
-/// SINTERCARD's keys.
-pub fn counted(args: Args<'_>) -> Option<Vec<usize>> {
-    Keys::counted(args, 1)
 }
 
 pub fn sintercard(call: &mut Call<'_>) -> Outcome {

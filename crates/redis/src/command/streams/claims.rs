@@ -1,7 +1,7 @@
 //! What is delivered and not acknowledged: XPENDING, XCLAIM, XAUTOCLAIM.
 
 use super::{
-    bound, id, no_group, parse_id, tell_entry, tell_id, Call, Failure, Id, Outcome, ID_MAX,
+    bound, id, no_group, parse_id, tell_entry, tell_id, whole, Call, Failure, Id, Outcome, ID_MAX,
     NEW_CONSUMER,
 };
 use crate::command::number::integer;
@@ -116,8 +116,8 @@ fn options(call: &Call<'_>, mut at: usize) -> Result<Options, Failure> {
             at += 1;
             options.last = id(args.at(at), 0)?;
         } else {
-            let word = super::lossy(args.at(at));
-            return Err(Failure::said(format!("ERR Unrecognized XCLAIM option '{word}'")));
+            let word = whole(args.at(at));
+            return Err(Failure::joined(&[b"ERR Unrecognized XCLAIM option '", word, b"'"]));
         }
         at += 1;
     }
@@ -148,7 +148,7 @@ pub fn xclaim(call: &mut Call<'_>) -> Outcome {
     let options = options(call, 5 + ids.len())?;
     let now = call.keys.now();
     let delivered = options.delivered.filter(|at| (0..=now).contains(at)).unwrap_or(now);
-    let Some(stream) = call.keys.stream_mut(key)? else { return Ok(()) };
+    let Some(stream) = call.keys.groups_mut(key)? else { return Ok(()) };
     let there: Vec<bool> = ids.iter().map(|id| stream.get(*id).is_some()).collect();
     let Some(group) = stream.group_mut(args.at(2)) else { return Ok(()) };
     group.last = group.last.max(options.last);
@@ -212,7 +212,7 @@ pub fn xautoclaim(call: &mut Call<'_>) -> Outcome {
         return Err(no_group(args, 1, 2));
     }
     let now = call.keys.now();
-    let Some(stream) = call.keys.stream_mut(key)? else { return Ok(()) };
+    let Some(stream) = call.keys.groups_mut(key)? else { return Ok(()) };
     let (done, next) = choose(stream, args.at(2), start, idle, count, now);
     let Some(group) = stream.group_mut(args.at(2)) else { return Ok(()) };
     let new = group.saw(consumer, now);

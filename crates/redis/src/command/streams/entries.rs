@@ -326,7 +326,7 @@ pub fn xsetid(call: &mut Call<'_>) -> Outcome {
     }
     let deleted = if deleted == (0, 0) { head.deleted } else { deleted };
     let head = Head { last, deleted, added: added.unwrap_or(head.added) };
-    if let Some(stream) = call.keys.stream_mut(key)? {
+    if let Some(stream) = call.keys.groups_mut(key)? {
         stream.set_head(head);
     }
     call.event(b't', "xsetid", key);

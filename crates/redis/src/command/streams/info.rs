@@ -1,25 +1,31 @@
 //! XINFO.
 
-use super::{
-    help, no_group_of, subcommand, subcommand_syntax, tell_entry, tell_id, Args, Call, Failure, Id,
-    Outcome, ID_MAX,
-};
+use super::{no_group_of, tell_entry, tell_id, Args, Call, Failure, Id, Outcome, ID_MAX};
+use crate::command::container::unknown_or_arity;
 use crate::command::number::integer;
+use crate::command::{Container, Flags, Sub};
 use crate::reply::Reply;
 use crate::value::group::Group;
 use crate::value::stream::Stream;
 use crate::value::Tracked;
 
-const SUBCOMMANDS: &[(&str, i32)] = &[("consumers", 4), ("groups", 3), ("help", 2), ("stream", -3)];
-
-const HELP: &[&str] = &[
-    "CONSUMERS <key> <groupname>",
-    "    Show consumers of <groupname>.",
-    "GROUPS <key>",
-    "    Show the stream consumer groups.",
-    "STREAM <key> [FULL [COUNT <count>]",
-    "    Show information about the stream.",
-];
+pub const XINFO: Container = Container {
+    name: "xinfo",
+    subs: &[
+        Sub::help("xinfo|help"),
+        Sub::new("xinfo|consumers", 4, Flags::READONLY, tell_consumers),
+        Sub::new("xinfo|groups", 3, Flags::READONLY, tell_groups),
+        Sub::new("xinfo|stream", -3, Flags::READONLY, tell_stream),
+    ],
+    help: &[
+        "CONSUMERS <key> <groupname>",
+        "    Show consumers of <groupname>.",
+        "GROUPS <key>",
+        "    Show the stream consumer groups.",
+        "STREAM <key> [FULL [COUNT <count>]",
+        "    Show information about the stream.",
+    ],
+};
 
 /// Entries told of by FULL when nothing else is said.
 const TOLD: i64 = 10;
@@ -28,24 +34,28 @@ const TOLD: i64 = 10;
 const NODE: usize = 100;
 
 pub fn xinfo(call: &mut Call<'_>) -> Outcome {
-    let args = call.args;
-    let name = subcommand(args, "xinfo", SUBCOMMANDS)?;
-    if name == "help" {
-        help(call, "XINFO", HELP);
-        return Ok(());
-    }
-    let now = call.keys.now();
+    XINFO.run(call)
+}
+
+fn tell_consumers(call: &mut Call<'_>) -> Outcome {
+    let (args, now) = (call.args, call.keys.now());
     let stream = call.keys.stream(args.at(2))?.ok_or(Failure::NO_SUCH_KEY)?;
-    match name {
-        "consumers" => {
-            let group = stream.group(args.at(3)).ok_or_else(|| no_group_of(args))?;
-            consumers(call.reply, group, now);
-        }
-        "groups" => groups(call.reply, stream),
-        _ => match full(args)? {
-            None => about(call.reply, stream),
-            Some(count) => everything(call.reply, stream, count),
-        },
+    let group = stream.group(args.at(3)).ok_or_else(|| no_group_of(args))?;
+    consumers(call.reply, group, now);
+    Ok(())
+}
+
+fn tell_groups(call: &mut Call<'_>) -> Outcome {
+    let stream = call.keys.stream(call.args.at(2))?.ok_or(Failure::NO_SUCH_KEY)?;
+    groups(call.reply, stream);
+    Ok(())
+}
+
+fn tell_stream(call: &mut Call<'_>) -> Outcome {
+    let stream = call.keys.stream(call.args.at(2))?.ok_or(Failure::NO_SUCH_KEY)?;
+    match full(call.args)? {
+        None => about(call.reply, stream),
+        Some(count) => everything(call.reply, stream, count),
     }
     Ok(())
 }
@@ -59,7 +69,7 @@ fn full(args: Args<'_>) -> Result<Option<usize>, Failure> {
         _ => false,
     };
     if !right {
-        return Err(subcommand_syntax(args, "xinfo"));
+        return Err(unknown_or_arity("xinfo", args));
     }
     let given = if args.len() == 6 { integer(args.at(5))? } else { TOLD };
     Ok(Some(match given {

@@ -1,7 +1,7 @@
 //! XREAD and XREADGROUP.
 
 use super::{
-    after, id, lossy, tell_entry, tell_id, Args, Call, Failure, Id, Outcome, ID_MAX, NEW_CONSUMER,
+    after, id, tell_entry, tell_id, whole, Args, Call, Failure, Id, Outcome, ID_MAX, NEW_CONSUMER,
 };
 use crate::args::Words;
 use crate::command::number::integer;
@@ -59,10 +59,8 @@ fn parse<'a>(args: Args<'a>, in_group: bool, in_script: bool) -> Result<Wish<'a>
         let more = args.len() - at - 1;
         if args.is(at, "block") && more > 0 {
             if in_script {
-                return Err(Failure::said(format!(
-                    "ERR {} command is not allowed with BLOCK option from scripts",
-                    lossy(args.at(0))
-                )));
+                let why = b" command is not allowed with BLOCK option from scripts";
+                return Err(Failure::joined(&[b"ERR ", whole(args.at(0)), why]));
             }
             at += 1;
             wish.block = Some(timeout(args.at(at))?);
@@ -129,12 +127,13 @@ fn starts(call: &mut Call<'_>, wish: &Wish<'_>) -> Result<Vec<From>, Failure> {
         let stream = call.keys.stream(key)?;
         if let Some((group, _)) = wish.group {
             if stream.and_then(|stream| stream.group(group)).is_none() {
-                return Err(Failure::said(format!(
-                    "NOGROUP No such key '{}' or consumer group '{}' in XREADGROUP with GROUP \
-                     option",
-                    lossy(key),
-                    lossy(group)
-                )));
+                return Err(Failure::joined(&[
+                    b"NOGROUP No such key '",
+                    whole(key),
+                    b"' or consumer group '",
+                    whole(group),
+                    b"' in XREADGROUP with GROUP option",
+                ]));
             }
         }
         found.push(match (word, wish.group) {
@@ -255,7 +254,7 @@ fn deliver(
         _ => None,
     };
     let there = existing(call, key, ids.unwrap_or_default())?;
-    let Some(stream) = call.keys.stream_mut(key)? else { return Ok(false) };
+    let Some(stream) = call.keys.groups_mut(key)? else { return Ok(false) };
     let Some(group) = stream.group_mut(group) else { return Ok(false) };
     let new = group.saw(consumer, now);
     let Some(ids) = ids else { return Ok(new) };

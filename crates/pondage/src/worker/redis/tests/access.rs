@@ -99,6 +99,25 @@ fn hello_logs_in_names_the_client_and_changes_the_protocol() {
 }
 
 #[test]
+fn hello_in_a_transaction_changes_the_protocol_of_what_follows() {
+    let mut world = guarded("");
+    let client = world.connect();
+    world.says(client, b"AUTH ann sesame\r\n", "+OK\r\n");
+    let lines = "MULTI\r\nHGETALL none\r\nHELLO 3\r\nHGETALL none\r\nHELLO x\r\nEXEC\r\n";
+    world.send(client, lines.as_bytes());
+    world.settle();
+    world.send(client, b"GET none\r\n");
+    world.settle();
+    let heard = world.heard(client);
+    let queued =
+        "+OK\\r\\n+QUEUED\\r\\n+QUEUED\\r\\n+QUEUED\\r\\n+QUEUED\\r\\n*4\\r\\n*0\\r\\n%7\\r\\n";
+    assert!(heard.starts_with(queued), "{heard}");
+    let rest = "modules\\r\\n*0\\r\\n%0\\r\\n-ERR Protocol version is not an integer or out of \
+                range\\r\\n_\\r\\n";
+    assert!(heard.ends_with(rest), "{heard}");
+}
+
+#[test]
 fn a_verifier_is_checked_elsewhere_and_what_follows_waits() {
     let verifier = ScramVerifier::derive("sesame", b"salt", 1);
     let text = format!("users.zoe.password = \"{verifier}\"\n");

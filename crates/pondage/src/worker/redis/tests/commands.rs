@@ -137,7 +137,13 @@ fn messages_nobody_asked_for_come_in_order_and_not_without_end() {
 
 #[test]
 fn a_browser_is_cut_off() {
-    for request in [&b"POST / HTTP/1.1\r\n"[..], b"Host: 127.0.0.1\r\n"] {
+    let requests = [
+        &b"POST / HTTP/1.1\r\n"[..],
+        b"Host: 127.0.0.1\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+        b"SET a 1\r\nPOST / HTTP/1.1\r\n",
+    ];
+    for request in requests {
         let mut world = World::new(TRUSTING);
         let client = world.connect();
         world.says(client, request, "");
