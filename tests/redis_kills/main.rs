@@ -8,7 +8,7 @@
 //! be linearizable: so no acknowledged write is missing, none was done twice, and no answer showed
 //! what was gone later.
 //!
-//! `PONDAGE_KILLS_ROUNDS` rounds (as many as fit into 15 s), from `PONDAGE_KILLS_SEED`; with
+//! `PONDAGE_KILLS_ROUNDS` rounds (as many as fit into 45 s), from `PONDAGE_KILLS_SEED`; with
 //! `PONDAGE_KILLS_FAULT` all of one kind, with `PONDAGE_KILLS_MODE` into rows or by the journal. Threads race, so a seed makes a repetition likely and not
 //! certain.
 
@@ -40,13 +40,12 @@ use rand::SeedableRng;
 use nemesis::{Fault, World};
 
 /// How long it goes on where nobody has said for how many rounds.
-const TIME: Duration = Duration::from_secs(15);
+const TIME: Duration = Duration::from_secs(45);
 
 /// A round that takes longer is worth a line.
 const SLOW: Duration = Duration::from_secs(12);
 
 #[test]
-#[ignore = "it finds what is not mended yet: make redis-kills"]
 fn nothing_that_was_promised_is_missing() {
     let rounds = number("PONDAGE_KILLS_ROUNDS");
     let seed = number("PONDAGE_KILLS_SEED").unwrap_or_else(rand::random);
