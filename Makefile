@@ -55,11 +55,11 @@ soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (defaul
 	PONDAGE_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) \
 		cargo test --release --workspace --test soak --locked -- --nocapture
 
-redis-kills: ## what the Redis door promises, while everything is killed; ROUNDS, SEED, FAULT
+redis-kills: ## what the Redis door promises, while everything is killed; ROUNDS, SEED, FAULT, MODE
 	scripts/setup.sh test
 	cargo build --workspace --all-targets --locked
 	PONDAGE_KILLS_ROUNDS=$(or $(ROUNDS),1000) PONDAGE_KILLS_SEED=$(SEED) \
-		$(if $(FAULT),PONDAGE_KILLS_FAULT=$(FAULT)) \
+		$(if $(FAULT),PONDAGE_KILLS_FAULT=$(FAULT)) PONDAGE_KILLS_MODE=$(MODE) \
 		cargo test --workspace --test redis_kills --locked -- --include-ignored --nocapture
 
 redis-diff: ## random commands to redis-server and to the door, or ADDRESS and AUTH; SEED, ROUNDS, FAMILIES

@@ -157,6 +157,10 @@ impl Client {
                 let reply = self.reply()?;
                 self.judge_exec(steps, began, &reply);
             }
+            Plan::Script(steps) => {
+                let reply = self.reply()?;
+                self.judge_exec(steps, began, &reply);
+            }
             Plan::Twins(_) => {
                 let reply = self.reply()?;
                 for step in plan.steps(&self.keys) {
@@ -366,6 +370,7 @@ impl Plan {
                 let inner = steps.iter().flat_map(Step::bytes);
                 bytes(&["MULTI"]).into_iter().chain(inner).chain(bytes(&["EXEC"])).collect()
             }
+            Plan::Script(steps) => script(steps),
             Plan::Twins(value) => {
                 let pairs = keys.twins().into_iter().flat_map(|key| [key, value.clone()]);
                 bytes(&std::iter::once("MSET".to_owned()).chain(pairs).collect::<Vec<_>>())
@@ -380,7 +385,7 @@ impl Plan {
     fn steps(&self, keys: &Keys) -> Vec<Step> {
         match self {
             Plan::One(step) => vec![step.clone()],
-            Plan::Exec(steps) => steps.clone(),
+            Plan::Exec(steps) | Plan::Script(steps) => steps.clone(),
             Plan::Twins(value) => {
                 let set = |key: &String| step(&["MSET"], key, Op::Set(value.clone()));
                 keys.twins().iter().map(set).collect()
@@ -390,6 +395,18 @@ impl Plan {
             Plan::Swap(_) => Vec::new(),
         }
     }
+}
+
+/// A script that runs these commands, whose keys it is told, and returns all replies.
+fn script(steps: &[Step]) -> Vec<u8> {
+    let mut words = vec!["EVAL".to_owned(), String::new(), steps.len().to_string()];
+    words.extend(steps.iter().map(|step| step.key.clone()));
+    let calls = steps.iter().enumerate().map(|(at, step)| {
+        let rest = step.words[2..].iter().map(|word| format!(", '{word}'"));
+        format!("redis.call('{}', KEYS[{}]{})", step.words[0], at + 1, rest.collect::<String>())
+    });
+    words[1] = format!("return {{{}}}", calls.collect::<Vec<_>>().join(", "));
+    bytes(&words)
 }
 
 fn mget(keys: Vec<String>) -> Vec<u8> {

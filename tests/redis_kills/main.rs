@@ -9,7 +9,7 @@
 //! what was gone later.
 //!
 //! `PONDAGE_KILLS_ROUNDS` rounds (as many as fit into 15 s), from `PONDAGE_KILLS_SEED`; with
-//! `PONDAGE_KILLS_FAULT` all of one kind. Threads race, so a seed makes a repetition likely and not
+//! `PONDAGE_KILLS_FAULT` all of one kind, with `PONDAGE_KILLS_MODE` into rows or by the journal. Threads race, so a seed makes a repetition likely and not
 //! certain.
 
 mod client;
@@ -53,9 +53,15 @@ fn nothing_that_was_promised_is_missing() {
     let only = std::env::var("PONDAGE_KILLS_FAULT").ok();
     let only = only.map(|name| Fault::named(&name).unwrap_or_else(|| panic!("no fault {name}")));
     println!("PONDAGE_KILLS_SEED={seed}");
-    let mut world = World::start(&mut StdRng::seed_from_u64(seed));
+    let journal = match std::env::var("PONDAGE_KILLS_MODE").unwrap_or_default().as_str() {
+        "" => None,
+        "rows" => Some(false),
+        "journal" => Some(true),
+        other => panic!("PONDAGE_KILLS_MODE={other}: rows or journal"),
+    };
+    let mut world = World::start(&mut StdRng::seed_from_u64(seed), journal);
     let families = round::families(&world);
-    println!("{} writers, {families:?}", world.writers);
+    println!("{} writers, journal: {}, {families:?}", world.writers, world.journal);
     round::load_ballast(&world);
     let end = Instant::now() + TIME;
     let mut faults: BTreeMap<String, u32> = BTreeMap::new();

@@ -35,6 +35,8 @@ pub struct World {
     /// A file system with the tables on it; none where mounting is not allowed.
     disk: Option<Disk>,
     pub writers: i64,
+    /// Writes go to the journal first; then SQL only reads, for what it writes may be overwritten.
+    pub journal: bool,
     /// What the gateway killed last has said.
     killed_said: String,
 }
@@ -90,7 +92,8 @@ impl Fault {
 }
 
 impl World {
-    pub fn start(dice: &mut StdRng) -> World {
+    /// `journal`: one that must use the journal, or must not.
+    pub fn start(dice: &mut StdRng, journal: Option<bool>) -> World {
         let cluster = Cluster::start("kills", &["fsync = on", "full_page_writes = on"]);
         let disk = Disk::mount(&cluster);
         cluster.superuser("postgres").run(&format!("create database kills owner {APP}"));
@@ -102,6 +105,7 @@ impl World {
         let proxy = Proxy::start(cluster.port);
         let place = Place { port: cluster.port, database: "kills".to_owned() };
         let writers = [1, 2, 4][dice.random_range(0..3)];
+        let journal = journal.unwrap_or(dice.random_bool(0.3));
         let shared = Arc::default();
         let mut world = World {
             cluster,
@@ -111,6 +115,7 @@ impl World {
             gateway: None,
             disk,
             writers,
+            journal,
             killed_said: String::new(),
         };
         world.start_gateway(dice);
@@ -124,7 +129,9 @@ impl World {
     }
 
     fn another_gateway(&self, dice: &mut StdRng) -> Gateway {
+        let journaled: &[i64] = if self.journal { &[0] } else { &[] };
         let config = Config::default()
+            .set("redis.journal_databases", journaled)
             .set("auth.method", "trust")
             .set("auth.admin_users", ["admin"])
             .set("runtime.workers", dice.random_range(1..=2i64))

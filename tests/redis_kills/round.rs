@@ -142,7 +142,8 @@ fn load(
     });
     let clients: Vec<_> = clients.collect();
     let (place, shared, seed) = (world.place.clone(), world.shared.clone(), dice.random());
-    let writer = std::thread::spawn(move || sql::write(&place, &shared, keys, seed));
+    let writer = (!world.journal)
+        .then(|| std::thread::spawn(move || sql::write(&place, &shared, keys, seed)));
     let (place, shared) = (world.place.clone(), world.shared.clone());
     let watcher = std::thread::spawn(move || sql::watch(&place, &shared, keys));
     let (shared, seed) = (world.shared.clone(), dice.random());
@@ -169,7 +170,9 @@ fn load(
     for client in clients {
         events.extend(client.join().expect("a client"));
     }
-    events.extend(writer.join().expect("the SQL writer"));
+    if let Some(writer) = writer {
+        events.extend(writer.join().expect("the SQL writer"));
+    }
     watcher.join().expect("the SQL reader");
     reader.join().expect("the reader of ballast");
     events

@@ -52,6 +52,8 @@ pub enum Plan {
     One(Step),
     /// MULTI, these, EXEC.
     Exec(Vec<Step>),
+    /// These in a script.
+    Script(Vec<Step>),
     /// MSET of a value to all twins.
     Twins(String),
     /// MGET of all twins, which must be equal.
@@ -135,7 +137,11 @@ impl Keys {
         let sum = dice.random_range(1..100);
         let add =
             |key: String, by: i64| step(&["INCRBY", &key, &by.to_string()], &key, Op::IncrBy(by));
-        Plan::Exec(vec![add(self.account(from), -sum), add(self.account(to), sum)])
+        let steps = vec![add(self.account(from), -sum), add(self.account(to), sum)];
+        match dice.random_bool(0.5) {
+            true => Plan::Exec(steps),
+            false => Plan::Script(steps),
+        }
     }
 
     /// An EXEC over any keys.

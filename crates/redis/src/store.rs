@@ -44,6 +44,9 @@ pub trait Links {
     fn failed(&mut self, link: usize, why: &str, now: Moment);
     fn receive(&mut self, link: usize, bytes: &[u8], now: Moment);
     fn closed(&mut self, link: usize, why: &str, now: Moment);
+    /// When [`Links::wanted`] has to be called though nothing happens: there is something to be tried
+    /// again, or to be given up.
+    fn next_due(&self) -> Option<Moment>;
     /// Bytes to be sent, to be taken from the front.
     fn out(&mut self, link: usize) -> &mut Vec<u8>;
     /// Links to be closed; they are forgotten here already.

@@ -374,13 +374,13 @@ impl Tables {
         self.undone = 0;
     }
 
-    /// When a batch has to be sent again.
-    pub fn next_retry(&self) -> Option<Moment> {
+    /// When a batch has to be sent again. Those whose time has come wait for others.
+    pub(super) fn next_retry(&self) -> Option<Moment> {
         let waiting = self.flights.iter().filter_map(|flight| match flight.stage {
             Stage::Waiting { from } => Some(from),
             _ => None,
         });
-        waiting.min()
+        waiting.filter(|from| *from > self.now).min()
     }
 
     /// Links that are ready, for the console.

@@ -121,6 +121,14 @@ impl Journal {
         self.gathered.bytes + self.folding.bytes
     }
 
+    /// When something is to be folded that is not on its way.
+    pub fn next_due(&self) -> Option<Moment> {
+        match (self.is_folding, self.is_gathering) {
+            (true, _) => (!self.is_sent).then_some(self.retry_at),
+            (false, gathering) => gathering.then(|| self.gathered.since.after(EVERY)),
+        }
+    }
+
     pub fn hurry(&mut self) {
         self.is_urgent = true;
     }

@@ -34,8 +34,8 @@ pub struct Link {
     pub calls: Calls,
     pub retry_at: Moment,
     delay: Duration,
-    /// When something was last sent or heard while something was unanswered.
-    heard: Moment,
+    /// Since when nothing has been heard though something is unanswered.
+    silent: Option<Moment>,
     /// Numbers of batches sent on it, one for each group to be answered, in order.
     pub groups: std::collections::VecDeque<u64>,
     /// Why the group that is being answered has failed: SQLSTATE and text.
@@ -46,6 +46,7 @@ impl Link {
     fn reset(&mut self, now: Moment) {
         self.state = State::Closed;
         self.calls = Calls::new();
+        self.silent = None;
         self.groups.clear();
         self.error = None;
         self.retry_at = now.after(self.delay);
@@ -84,7 +85,6 @@ impl Links for Tables {
     fn opened(&mut self, link: usize, now: Moment) {
         self.now = now;
         self.links[link].state = State::Preparing;
-        self.links[link].heard = now;
         if link == LOADER {
             self.prepare_loader();
         } else {
@@ -100,7 +100,7 @@ impl Links for Tables {
 
     fn receive(&mut self, link: usize, bytes: &[u8], now: Moment) {
         self.now = now;
-        self.links[link].heard = now;
+        self.links[link].silent = None;
         let mut calls = std::mem::take(&mut self.links[link].calls);
         let result = calls.receive(bytes, &mut |heard| self.hear(link, heard));
         self.links[link].calls = calls;
@@ -113,6 +113,20 @@ impl Links for Tables {
     fn closed(&mut self, link: usize, why: &str, now: Moment) {
         self.now = now;
         self.lose(link, why);
+    }
+
+    fn next_due(&self) -> Option<Moment> {
+        let prepared = self.links[LOADER].state == State::Ready;
+        let links = self.links.iter().enumerate().filter_map(|(number, link)| match link.state {
+            State::Closed => (number == LOADER || prepared).then_some(link.retry_at),
+            _ => link.silent.map(|since| since.after(most_silent(number))),
+        });
+        let work = match self.phase {
+            Phase::Ready => [self.next_retry(), self.journal.next_due(), self.next_sweep()],
+            Phase::Replaying => [self.journal.next_due(), None, None],
+            Phase::Away | Phase::Taking => [None; 3],
+        };
+        links.chain(work.into_iter().flatten()).min()
     }
 
     fn out(&mut self, link: usize) -> &mut Vec<u8> {
@@ -181,11 +195,11 @@ impl Tables {
 
     fn drop_silent(&mut self) {
         for link in 0..self.links.len() {
-            let most = if link == LOADER { SILENCE_MAX } else { SILENCE_OF_WRITERS_MAX };
+            let most = most_silent(link);
             let state = &mut self.links[link];
             if state.calls.unanswered() == 0 {
-                state.heard = self.now;
-            } else if self.now.since(state.heard) > most {
+                state.silent = None;
+            } else if self.now.since(*state.silent.get_or_insert(self.now)) > most {
                 self.drop_link(link, "a connection has been silent for too long");
             }
         }
@@ -206,5 +220,13 @@ impl Tables {
             self.phase = Phase::Taking;
             self.take();
         }
+    }
+}
+
+fn most_silent(link: usize) -> Duration {
+    if link == LOADER {
+        SILENCE_MAX
+    } else {
+        SILENCE_OF_WRITERS_MAX
     }
 }

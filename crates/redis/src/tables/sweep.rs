@@ -15,6 +15,9 @@ use crate::store::Told;
 /// Between two steps. A table of a gigabyte has been walked after about four minutes.
 const EVERY: Duration = Duration::from_millis(250);
 
+/// Between two walks.
+const PAUSE: Duration = Duration::from_secs(5);
+
 /// Pages of `redis.kv` looked at in one step.
 const PAGES_EACH: i64 = 128;
 
@@ -37,13 +40,13 @@ pub struct Sweep {
 impl Tables {
     /// Takes the next step when it is due. `wall`: milliseconds since 1970.
     pub(super) fn sweep(&mut self) {
-        let idle = self.phase == Phase::Ready && !self.sweep.busy && self.lookups.is_empty();
-        if !idle || self.now < self.sweep.next {
+        if self.next_sweep().is_none_or(|next| self.now < next) {
             return;
         }
-        self.sweep.next = self.now.after(EVERY);
         let tag = self.tag();
         let Sweep { page, pages, .. } = self.sweep;
+        let last = page < pages && page + PAGES_EACH >= pages;
+        self.sweep.next = self.now.after(if last { PAUSE } else { EVERY });
         let calls = &mut self.links[LOADER].calls;
         let (called, lookup) = if page >= pages {
             // Once around: how long the table has become, and orphans.
@@ -65,6 +68,12 @@ impl Tables {
             self.sweep.busy = true;
             self.lookups.insert(tag, lookup);
         }
+    }
+
+    /// None while it is not the time for that.
+    pub(super) fn next_sweep(&self) -> Option<Moment> {
+        let idle = self.phase == Phase::Ready && !self.sweep.busy && self.lookups.is_empty();
+        idle.then_some(self.sweep.next)
     }
 
     pub(super) fn swept(&mut self, lookup: Lookup) {

@@ -338,6 +338,9 @@ impl Links for Shared {
     fn failed(&mut self, _link: usize, _why: &str, _now: Moment) {}
     fn receive(&mut self, _link: usize, _bytes: &[u8], _now: Moment) {}
     fn closed(&mut self, _link: usize, _why: &str, _now: Moment) {}
+    fn next_due(&self) -> Option<Moment> {
+        None
+    }
     fn out(&mut self, link: usize) -> &mut Vec<u8> {
         panic!("there is no link {link}")
     }

@@ -154,3 +154,34 @@ fn a_unit_over_rows_and_journal_happens_once_whatever_is_cut() {
     }
     assert!(world.lost.is_empty(), "nobody else was there");
 }
+
+/// What has to be tried again was tried again only when something else happened.
+#[test]
+fn what_failed_is_tried_again_though_nothing_else_happens() {
+    let database = Database::empty();
+    let mut sql = database.sql();
+    for (db, journaled) in [(0, false), (1, true)] {
+        let mut world = match journaled {
+            true => World::journaled(&database, "one").ready(),
+            false => World::new(&database, "one").ready(),
+        };
+        let client = world.client();
+        world.run(client, &format!("SELECT {db}"));
+        assert_eq!(world.run(client, "SET a 1"), "OK");
+        sql.run(
+            "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN RAISE 'full' USING ERRCODE = '53100'; END $$; \
+             CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON redis.kv EXECUTE FUNCTION fail()",
+        );
+        world.start(client, ["SET", "a", "2"].into_iter().collect());
+        // It fails for a while.
+        for _ in 0..1_000 {
+            world.turn();
+        }
+        sql.run("DROP TRIGGER fail ON redis.kv; DROP FUNCTION fail()");
+        world.until("the row", |_| {
+            let row = format!("SELECT val = '2' FROM redis.kv WHERE db = {db} AND key = 'a'");
+            sql.one(&row) == "t"
+        });
+    }
+}

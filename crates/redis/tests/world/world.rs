@@ -39,6 +39,8 @@ pub struct World {
     pub answers: HashMap<ConnId, Vec<String>>,
     /// Connections that nobody can give an answer to any more.
     pub lost: Vec<ConnId>,
+    /// A command has run, or a connection has come or gone.
+    touched: bool,
 }
 
 impl World {
@@ -73,6 +75,7 @@ impl World {
             resumed: Vec::new(),
             answers: HashMap::new(),
             lost: Vec::new(),
+            touched: true,
         }
     }
 
@@ -112,6 +115,15 @@ impl World {
                 Err(error) => self.close(link, &error.to_string(), now),
             }
         }
+        // As a worker: nothing happens unless something has happened, or it is time.
+        let links = self.engine.store().links();
+        let due = links.next_due().is_some_and(|due| due <= now);
+        let misses = self.links.iter().any(Option::is_none);
+        let due = due || self.engine.next_due().is_some_and(|due| due <= wall());
+        if !(std::mem::take(&mut self.touched) || moved || misses || due) {
+            std::thread::sleep(Duration::from_micros(200));
+            return;
+        }
         self.engine.turn(wall());
         for link in self.engine.store().links().dropped() {
             self.links[link] = None;
@@ -136,14 +148,15 @@ impl World {
                 Err(_) => out.clear(),
             }
         }
-        moved |= self.take_events();
-        if !moved {
+        self.touched = self.take_events();
+        if !moved && !self.touched {
             std::thread::sleep(Duration::from_micros(200));
         }
     }
 
     fn close(&mut self, link: usize, why: &str, now: Moment) {
         self.links[link] = None;
+        self.touched = true;
         self.engine.store().links().closed(link, why, now);
     }
 
@@ -202,6 +215,7 @@ impl World {
 
     /// Gives a command; its reply is had by [`World::reply`].
     pub fn start(&mut self, conn: ConnId, words: Words) {
+        self.touched = true;
         loop {
             let mut reply = Recorded::new(2);
             match self.engine.run(conn, words.args(), wall(), &mut reply) {

@@ -30,7 +30,12 @@ impl RedisPlane {
             self.report(&engine);
         }
         let due = engine.next_due();
-        self.due = due.map(|at| self.now.after(Duration::from_millis((at - wall).max(0) as u64)));
+        let due = due.map(|at| self.now.after(Duration::from_millis((at - wall).max(0) as u64)));
+        let links = match self.worker {
+            links::WORKER => engine.store().links().next_due(),
+            _ => None,
+        };
+        self.due = [due, links].into_iter().flatten().min();
     }
 
     /// Tells the log when the tables can be used, and when and why not any more.

@@ -104,6 +104,10 @@ impl Links for TablesAndOut {
         self.0.lock().happened.push(format!("closed {link}: {why}"));
     }
 
+    fn next_due(&self) -> Option<Moment> {
+        None
+    }
+
     fn out(&mut self, _link: usize) -> &mut Vec<u8> {
         let given = std::mem::take(&mut self.0.lock().out);
         self.1.extend(given);
