@@ -29,9 +29,10 @@ UNITS = [
     "unit/type/list-3", "unit/type/hash", "unit/type/set", "unit/type/zset",
     "unit/type/stream", "unit/type/stream-cgroups", "unit/keyspace", "unit/scan", "unit/expire",
     "unit/multi", "unit/pubsub", "unit/scripting", "unit/bitops", "unit/bitfield", "unit/sort",
-    "unit/dump", "unit/auth", "unit/protocol", "unit/introspection", "unit/introspection-2",
-    "unit/other", "unit/info", "unit/quit", "unit/querybuf", "unit/limits", "unit/hyperloglog",
-    "unit/geo", "unit/functions", "unit/tracking", "unit/slowlog",
+    "unit/dump", "unit/protocol", "unit/introspection", "unit/introspection-2",
+    "unit/other", "unit/quit", "unit/querybuf", "unit/hyperloglog",
+    "unit/geo", "unit/functions", "unit/tracking", "unit/slowlog", "unit/info-command",
+    "unit/pause", "unit/lazyfree", "unit/violations",
 ]
 
 # A unit without any progress for so long hangs; none takes as long as the second. A test may

@@ -13,6 +13,9 @@ use crate::session::{Blocked, Otherwise, Session};
 use crate::stats::{Slow, SlowLog};
 use crate::value::Kind;
 
+/// Words of a command that takes no time worth measuring.
+const FAST_WORDS_MAX: usize = 32;
+
 /// What a command has at hand.
 pub struct Call<'a> {
     pub args: Args<'a>,
@@ -114,6 +117,8 @@ impl Call<'_> {
         if self.session.tracking.is_none()
             || outcome.is_err()
             || !command.flags.has(Flags::READONLY)
+            // Of a script, what its commands read counts.
+            || command.group == "scripting"
         {
             return;
         }
@@ -135,10 +140,12 @@ impl Call<'_> {
         outcome
     }
 
-    /// Runs the command and takes its time, unless it is a fast one.
-    fn run_timed(&mut self, command: &Command, number: u16) -> Outcome {
+    /// Runs the command and takes its time, unless it is a fast one that has little to do and
+    /// SLOWLOG does not want all of them.
+    pub fn run_timed(&mut self, command: &Command, number: u16) -> Outcome {
         let limit = self.server.settings.slowlog_slower_than_us;
-        let Some(clock) = self.server.clock.filter(|_| !command.flags.has(Flags::FAST)) else {
+        let is_fast = command.flags.has(Flags::FAST) && self.args.len() <= FAST_WORDS_MAX;
+        let Some(clock) = self.server.clock.filter(|_| !is_fast || limit == 0) else {
             let outcome = (command.run)(self);
             self.note_reads(command, &outcome);
             return outcome;
@@ -148,7 +155,8 @@ impl Call<'_> {
         self.note_reads(command, &outcome);
         let took = clock().saturating_sub(begin).max(0);
         self.server.stats.of(number).microseconds += took as u64;
-        if limit >= 0 && took >= limit && !command.flags.has(Flags::UNLOGGED) {
+        let is_over = matches!(outcome, Ok(()) | Err(Failure::Said(_) | Failure::Undone(_)));
+        if limit >= 0 && took >= limit && is_over && !command.flags.has(Flags::UNLOGGED) {
             let slow = Slow {
                 number: 0,
                 at: begin / 1_000_000,

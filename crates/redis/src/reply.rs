@@ -107,6 +107,14 @@ impl Recorded {
         self.steps.first() == Some(&ERROR)
     }
 
+    /// The error that it is.
+    pub fn error_text(&self) -> Option<&str> {
+        match next(&self.steps)? {
+            (ERROR, len, rest) => std::str::from_utf8(rest.get(..len as usize)?).ok(),
+            _ => None,
+        }
+    }
+
     /// Writes it all to `reply`.
     pub fn tell(&self, reply: &mut dyn Reply) {
         let mut rest = &self.steps[..];

@@ -76,6 +76,9 @@ pub struct Settings {
     pub set_max_listpack_value: usize,
     pub zset_max_listpack_entries: usize,
     pub zset_max_listpack_value: usize,
+    /// Entries that Redis keeps in one node of a stream: `~` removes whole nodes.
+    pub stream_node_max_entries: usize,
+    pub tracking_table_max_keys: usize,
     pub slowlog_slower_than_us: i64,
     pub slowlog_max_len: usize,
     pub lua_time_limit_ms: u64,
@@ -101,6 +104,8 @@ impl Default for Settings {
             set_max_listpack_value: 64,
             zset_max_listpack_entries: 128,
             zset_max_listpack_value: 64,
+            stream_node_max_entries: 100,
+            tracking_table_max_keys: crate::tracking::KEYS_MAX,
             slowlog_slower_than_us: 10_000,
             slowlog_max_len: 128,
             lua_time_limit_ms: 5_000,
@@ -137,6 +142,8 @@ pub struct Server {
     pub unblocked: Vec<(ConnId, bool)>,
     pub stats: Stats,
     pub pause: Option<Pause>,
+    /// Whose command waits for its end.
+    pub paused: Vec<ConnId>,
     /// DEBUG SET-ACTIVE-EXPIRE 0: expired keys are removed only when they are written.
     pub keeps_expired: bool,
     /// What INFO was told last of the databases, and until when it is good enough.

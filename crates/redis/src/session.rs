@@ -114,6 +114,8 @@ pub struct Session {
     /// The reply is out of band, and is told be it that CLIENT REPLY is off.
     pub told_anyway: bool,
     pub blocked: Option<Blocked>,
+    /// Its command is a script's.
+    pub in_script: bool,
     /// Rows or queries that the command to be run again waits for.
     pub outstanding: usize,
     /// What PostgreSQL has answered to the command that runs again, in the order of its questions.
@@ -164,6 +166,7 @@ impl Session {
             shown: false,
             told_anyway: false,
             blocked: None,
+            in_script: false,
             outstanding: 0,
             answers: Vec::new(),
             questions: 0,

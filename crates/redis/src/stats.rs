@@ -79,6 +79,9 @@ pub struct Stats {
     pub processed: u64,
     /// Errors replied.
     pub errors_replied: u64,
+    /// The error that the command is about to end with is one of a script's commands, which has
+    /// been counted.
+    pub is_counted: bool,
     pub batches: Batches,
     pub folds: Folds,
     /// Look-ups of rows: questions, and keys in them.
@@ -102,7 +105,9 @@ impl Stats {
         let calls = self.of(command);
         calls.calls += 1;
         calls.failed += 1;
-        self.error(text);
+        if !std::mem::take(&mut self.is_counted) {
+            self.error(text);
+        }
     }
 
     /// An error is replied.

@@ -5,7 +5,7 @@
 //! A key is remembered when it is read, and forgotten with the first change that is told. Changes
 //! are told when they have committed, those by SQL when PostgreSQL has told them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -14,8 +14,9 @@ use crate::reply::{Recorded, Reply};
 use crate::server::{Event, Server};
 use crate::session::{ConnId, Session};
 
-/// Keys that are remembered (`tracking-table-max-keys`); beyond it some are told as changed.
-const KEYS_MAX: usize = 1_000_000;
+/// Keys that are remembered; beyond it some are told as changed. `tracking-table-max-keys` may say
+/// less.
+pub const KEYS_MAX: usize = 1_000_000;
 
 /// Where those with RESP2 hear of it, by redirection.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
@@ -44,9 +45,16 @@ pub struct Table {
     clients: BTreeSet<ConnId>,
     keys: HashMap<Box<[u8]>, BTreeSet<ConnId>, foldhash::fast::RandomState>,
     prefixes: HashMap<Box<[u8]>, BTreeSet<ConnId>, foldhash::fast::RandomState>,
+    /// Room for fewer keys than [`KEYS_MAX`].
+    room: Option<usize>,
     /// Keys that there was no room for any more, with those who have read them.
     dropped: Vec<(Box<[u8]>, BTreeSet<ConnId>)>,
+    /// Keys that have changed in this turn, and because of whom, by prefix.
+    changed: BTreeMap<Box<[u8]>, Changed>,
 }
+
+/// Keys that have changed, each with the connection that changed it last.
+type Changed = BTreeMap<Box<[u8]>, Option<ConnId>>;
 
 impl Table {
     /// Nobody wants to know anything.
@@ -110,11 +118,22 @@ impl Table {
             return;
         }
         self.keys.entry_ref(key).or_default().insert(session.conn);
-        if self.keys.len() > KEYS_MAX {
-            let some = self.keys.keys().next().cloned();
-            if let Some((key, readers)) = some.and_then(|key| self.keys.remove_entry(&key)) {
-                self.dropped.push((key, readers));
-            }
+        self.make_room();
+    }
+
+    /// Remembers so many keys at most; 0: as many as there may be.
+    pub fn limit(&mut self, keys: usize) {
+        self.room = (keys > 0).then_some(keys);
+        self.make_room();
+    }
+
+    fn make_room(&mut self) {
+        let room = self.room.unwrap_or(KEYS_MAX).min(KEYS_MAX);
+        let surplus = self.keys.len().saturating_sub(room);
+        if surplus > 0 {
+            let some: Vec<Box<[u8]>> = self.keys.keys().take(surplus).cloned().collect();
+            let gone = some.into_iter().filter_map(|key| self.keys.remove_entry(&key));
+            self.dropped.extend(gone);
         }
     }
 }
@@ -127,12 +146,9 @@ impl Server {
         }
         let readers = self.tracking.keys.remove(key).unwrap_or_default();
         self.tell_readers(key, readers, by);
-        let broadcast = self.tracking.prefixes.iter();
-        let broadcast = broadcast.filter(|(prefix, _)| key.starts_with(prefix));
-        let clients: BTreeSet<ConnId> =
-            broadcast.flat_map(|(_, clients)| clients.iter().copied()).collect();
-        for conn in clients {
-            self.tell_changed(conn, Some(key), by);
+        let Table { prefixes, changed, .. } = &mut self.tracking;
+        for prefix in prefixes.keys().filter(|prefix| key.starts_with(prefix)) {
+            changed.entry(prefix.clone()).or_default().insert(key.into(), by);
         }
     }
 
@@ -141,7 +157,7 @@ impl Server {
             let session = self.sessions.get(conn);
             let tracking = session.and_then(|session| session.tracking.as_ref());
             if tracking.is_some_and(|tracking| !tracking.broadcast) {
-                self.tell_changed(conn, Some(key), by);
+                self.tell_changed(conn, Some(&[key]), by);
             }
         }
     }
@@ -154,14 +170,29 @@ impl Server {
         }
     }
 
-    /// Tells of those that there was no room for.
-    pub fn tell_dropped(&mut self) {
+    /// Tells of those that there was no room for, and of this turn's changes all that are
+    /// interesting by their prefix, in one message for each prefix.
+    pub fn tell_gathered(&mut self) {
         for (key, readers) in std::mem::take(&mut self.tracking.dropped) {
             self.tell_readers(&key, readers, None);
         }
+        for (prefix, changed) in std::mem::take(&mut self.tracking.changed) {
+            let clients = self.tracking.prefixes.get(&prefix).cloned().unwrap_or_default();
+            for conn in clients {
+                let session = self.sessions.get(conn);
+                let tracking = session.and_then(|session| session.tracking.as_ref());
+                let not_own = tracking.is_some_and(|tracking| tracking.no_loop);
+                let keys = changed.iter().filter(|(_, by)| !not_own || **by != Some(conn));
+                let keys: Vec<&[u8]> = keys.map(|(key, _)| &**key).collect();
+                if !keys.is_empty() {
+                    self.tell_changed(conn, Some(&keys), None);
+                }
+            }
+        }
     }
 
-    fn tell_changed(&mut self, conn: ConnId, key: Option<&[u8]>, by: Option<ConnId>) {
+    /// Without keys: all may be others.
+    fn tell_changed(&mut self, conn: ConnId, keys: Option<&[&[u8]]>, by: Option<ConnId>) {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         let Some(tracking) = &mut session.tracking else { return };
         if tracking.no_loop && by == Some(conn) {
@@ -175,26 +206,26 @@ impl Server {
             Some(other) => match self.sessions.get(other) {
                 Some(target) if target.protocol > 2 => {
                     start(&mut message);
-                    return self.finish(other, message, key);
+                    return self.finish(other, message, keys);
                 }
                 Some(target) if !target.subscriptions.is_empty() => {
                     message.push(3);
                     message.bulk(b"message");
                     message.bulk(CHANNEL);
-                    return self.finish(other, message, key);
+                    return self.finish(other, message, keys);
                 }
                 Some(_) => return,
                 None => return self.tell_broken(conn),
             },
         }
-        self.finish(conn, message, key);
+        self.finish(conn, message, keys);
     }
 
-    fn finish(&mut self, conn: ConnId, mut message: Recorded, key: Option<&[u8]>) {
-        match key {
-            Some(key) => {
-                message.array(1);
-                message.bulk(key);
+    fn finish(&mut self, conn: ConnId, mut message: Recorded, keys: Option<&[&[u8]]>) {
+        match keys {
+            Some(keys) => {
+                message.array(keys.len());
+                keys.iter().for_each(|key| message.bulk(key));
             }
             None => message.null(),
         }

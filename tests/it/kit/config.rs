@@ -47,10 +47,15 @@ impl<const N: usize> From<[&str; N]> for Value {
     }
 }
 
+impl<const N: usize> From<[i64; N]> for Value {
+    fn from(items: [i64; N]) -> Value {
+        Value::from(&items[..])
+    }
+}
+
 impl From<&[i64]> for Value {
     fn from(items: &[i64]) -> Value {
-        let items: Vec<String> = items.iter().map(i64::to_string).collect();
-        Value(format!("[{}]", items.join(", ")))
+        Value(format!("{items:?}"))
     }
 }
 

@@ -100,7 +100,7 @@ fn console_and_metrics_tell_what_redis_clients_do() {
 #[test]
 fn a_journal_that_is_not_folded_is_told() {
     let database = cluster().database();
-    let gateway = Gateway::start(open(&database).set("redis.journal_databases", &[1][..]));
+    let gateway = Gateway::start(open(&database).set("redis.journal_databases", [1]));
     let mut client = RedisClient::connect(&gateway);
     client.says(b"SELECT 1\r\nSET a 1\r\n", b"+OK\r\n+OK\r\n");
     wait::until("a fold", || redis(&gateway)["folds"] == "1");

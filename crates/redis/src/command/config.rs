@@ -141,6 +141,12 @@ const PARAMETERS: &[Parameter] = &[
     acts("zset-max-listpack-value", "zset-max-ziplist-value", BYTES, |settings| {
         Field::Size(&mut settings.zset_max_listpack_value)
     }),
+    acts("tracking-table-max-keys", "", LARGE, |settings| {
+        Field::Size(&mut settings.tracking_table_max_keys)
+    }),
+    acts("stream-node-max-entries", "", LARGE, |settings| {
+        Field::Size(&mut settings.stream_node_max_entries)
+    }),
     acts("slowlog-log-slower-than", "", Form::Number(-1, i64::MAX), |settings| {
         Field::Signed(&mut settings.slowlog_slower_than_us)
     }),
@@ -202,7 +208,6 @@ const PARAMETERS: &[Parameter] = &[
     kept("active-expire-effort", Form::Number(1, 10), "1"),
     kept("list-compress-depth", SMALL, "0"),
     kept("stream-node-max-bytes", BYTES, "4096"),
-    kept("stream-node-max-entries", LARGE, "100"),
     kept("hll-sparse-max-bytes", BYTES, "3000"),
     kept("maxmemory-samples", Form::Number(1, i32::MAX as i64), "5"),
     kept("maxmemory-clients", Form::Text, "0"),
@@ -216,7 +221,6 @@ const PARAMETERS: &[Parameter] = &[
     kept("lazyfree-lazy-user-flush", Form::YesNo, "no"),
     kept("latency-monitor-threshold", LARGE, "0"),
     kept("latency-tracking", Form::YesNo, "yes"),
-    kept("tracking-table-max-keys", LARGE, "1000000"),
     kept("acllog-max-len", LARGE, "128"),
     kept("acl-pubsub-default", Form::OneOf(&["allchannels", "resetchannels"]), "resetchannels"),
     kept(
@@ -302,6 +306,7 @@ impl Parameter {
                     }
                 }
                 call.keys.notify = call.server.settings.notify_keyspace_events;
+                call.server.tracking.limit(call.server.settings.tracking_table_max_keys);
                 let limit = call.server.settings.slowlog_max_len;
                 call.server.stats.slow.entries.truncate(limit);
             }

@@ -34,7 +34,7 @@ fn debug(call: &mut Call<'_>) -> Outcome {
         }
         (b"protocol", 3) => return protocol(call),
         // Of what there is nothing here, it makes no difference.
-        (b"jmap" | b"set-disable-deny-scripts" | b"change-repl-id", _)
+        (b"jmap" | b"set-disable-deny-scripts" | b"change-repl-id" | b"pause-cron", _)
         | (b"quicklist-packed-threshold" | b"replicate" | b"replybuffer", _) => call.reply.ok(),
         (b"sleep", 3) => {
             return Err(Failure::text(

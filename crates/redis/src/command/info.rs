@@ -3,6 +3,7 @@
 //! The fields that clients, dashboards and exporters read have the meaning they have in Redis,
 //! where there is one; what Redis does not know is in the section Pondage.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::connection::VERSION;
@@ -11,6 +12,9 @@ use crate::call::Call;
 use crate::failure::{Failure, Outcome};
 use crate::pubsub::Space;
 use crate::query::{Answer, Query};
+use crate::script::Usage;
+use crate::server::Server;
+use crate::session::Session;
 use crate::stats::BATCH_ROWS;
 
 pub const COMMANDS: &[Command] = &[Command::plain(
@@ -209,14 +213,22 @@ fn clients(text: &mut String, call: &Call<'_>) {
             ("maxclients", &server.settings.max_clients),
             ("client_recent_max_input_buffer", &0),
             ("client_recent_max_output_buffer", &0),
-            ("blocked_clients", &blocked),
+            ("blocked_clients", &(blocked + server.paused.len())),
             ("tracking_clients", &server.tracking.clients()),
             ("pubsub_clients", &pubsub),
             ("clients_in_timeout_table", &blocked),
             ("total_blocking_keys", &call.keys.awaited.len()),
-            ("total_blocking_keys_on_nokey", &0),
+            ("total_blocking_keys_on_nokey", &awaited_in_groups(server)),
         ],
     );
+}
+
+/// Keys whose end somebody wants to hear of: XREADGROUP.
+fn awaited_in_groups(server: &Server) -> usize {
+    let blocked = server.sessions.iter().filter_map(|session| session.blocked.as_ref());
+    let in_groups = blocked.filter(|blocked| blocked.kind.is_none());
+    let keys = in_groups.flat_map(|blocked| blocked.keys.iter().map(|key| (blocked.db, key)));
+    keys.collect::<BTreeSet<_>>().len()
 }
 
 /// As Redis shows bytes to people (`bytesToHuman`).
@@ -230,10 +242,16 @@ fn human(bytes: usize) -> String {
     format!("{bytes}B")
 }
 
-/// Copies of rows are what is counted: a limit on them evicts no key.
+/// Copies of rows are what is counted, with what clients and scripts need: a limit on them evicts
+/// no key.
 fn memory(text: &mut String, call: &Call<'_>) {
-    let (used, limit) = (call.keys.bytes(), call.server.settings.memory);
-    let percentage = format!("{:.2}%", used as f64 * 100.0 / limit.max(1) as f64);
+    let (dataset, limit) = (call.keys.bytes(), call.server.settings.memory);
+    let percentage = format!("{:.2}%", dataset as f64 * 100.0 / limit.max(1) as f64);
+    let scripts = call.server.scripts.as_ref().map_or(Usage::default(), |all| all.usage());
+    let Usage { lua, scripts, script_bytes, libraries, functions, library_bytes } = scripts;
+    let texts = script_bytes + library_bytes;
+    let clients = call.server.sessions.len() * size_of::<Session>();
+    let used = dataset + clients + lua + texts;
     fields(
         text,
         "Memory",
@@ -245,28 +263,29 @@ fn memory(text: &mut String, call: &Call<'_>) {
             ("used_memory_peak", &used),
             ("used_memory_peak_human", &human(used)),
             ("used_memory_peak_perc", &percentage),
-            ("used_memory_overhead", &0),
+            ("used_memory_overhead", &(used - dataset)),
             ("used_memory_startup", &0),
-            ("used_memory_dataset", &used),
+            ("used_memory_dataset", &dataset),
             ("used_memory_dataset_perc", &"100.00%"),
             ("allocator_allocated", &used),
             ("allocator_active", &used),
             ("allocator_resident", &used),
             ("total_system_memory", &0),
             ("total_system_memory_human", &"0B"),
-            ("used_memory_lua", &0),
-            ("used_memory_vm_eval", &0),
-            ("used_memory_lua_human", &"0B"),
-            ("used_memory_scripts_eval", &0),
-            ("number_of_cached_scripts", &0),
-            ("number_of_functions", &0),
-            ("number_of_libraries", &0),
+            ("used_memory_lua", &lua),
+            ("used_memory_vm_eval", &lua),
+            ("used_memory_lua_human", &human(lua)),
+            ("used_memory_scripts_eval", &script_bytes),
+            ("number_of_cached_scripts", &scripts),
+            ("number_of_functions", &functions),
+            ("number_of_libraries", &libraries),
+            // One Lua state runs both.
             ("used_memory_vm_functions", &0),
-            ("used_memory_vm_total", &0),
-            ("used_memory_vm_total_human", &"0B"),
-            ("used_memory_functions", &0),
-            ("used_memory_scripts", &0),
-            ("used_memory_scripts_human", &"0B"),
+            ("used_memory_vm_total", &lua),
+            ("used_memory_vm_total_human", &human(lua)),
+            ("used_memory_functions", &library_bytes),
+            ("used_memory_scripts", &texts),
+            ("used_memory_scripts_human", &human(texts)),
             ("maxmemory", &0),
             ("maxmemory_human", &"0B"),
             ("maxmemory_policy", &"noeviction"),
@@ -282,7 +301,7 @@ fn memory(text: &mut String, call: &Call<'_>) {
             ("mem_replication_backlog", &0),
             ("mem_total_replication_buffers", &0),
             ("mem_clients_slaves", &0),
-            ("mem_clients_normal", &0),
+            ("mem_clients_normal", &clients),
             ("mem_cluster_links", &0),
             ("mem_aof_buffer", &0),
             ("mem_allocator", &"libc"),

@@ -57,6 +57,9 @@ const fn command(
     Command { name, arity, flags, keys, group: "stream", run }
 }
 
+/// Told when a consumer is made, be it by reading or claiming.
+const NEW_CONSUMER: &str = "xgroup-createconsumer";
+
 /// Longer words are no ids, in bytes.
 const ID_BYTES_MAX: usize = 127;
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hashbrown::HashMap;
 
 use super::Engine;
-use crate::call::{self, Call};
+use crate::call::Call;
 use crate::command;
 use crate::failure::Failure;
 use crate::reply::{Recorded, Reply};
@@ -159,8 +159,9 @@ impl Engine {
     fn try_again(&mut self, conn: ConnId) -> Tried {
         let Some(mut session) = self.server.sessions.take(conn) else { return Tried::InVain };
         let again = session.blocked.as_ref().map(|blocked| (blocked.words.clone(), blocked.db));
-        let found = again.as_ref().and_then(|(words, _)| call::find(words.args()).ok());
-        let (Some((words, db)), Some(command)) = (again, found) else {
+        let found =
+            again.as_ref().and_then(|(words, _)| command::find_numbered(words.args().at(0)));
+        let (Some((words, db)), Some((command, number))) = (again, found) else {
             self.server.sessions.put_back(session);
             return Tried::InVain;
         };
@@ -168,14 +169,15 @@ impl Engine {
         self.keys.begin(db, self.now, true, false);
         let mut outcome = self.keys.all_known(command, words.args());
         if outcome.is_ok() {
-            outcome = (command.run)(&mut Call {
+            outcome = Call {
                 args: words.args(),
                 reply: &mut reply,
                 keys: &mut self.keys,
                 session: &mut session,
                 server: &mut self.server,
                 nested: false,
-            });
+            }
+            .run_timed(command, number);
         }
         let mut error = None;
         if let Err(Failure::Said(text)) = outcome {

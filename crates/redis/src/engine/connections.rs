@@ -17,6 +17,7 @@ impl Engine {
 
     pub fn disconnect(&mut self, conn: ConnId) {
         self.leave_queues(conn);
+        self.server.paused.retain(|other| *other != conn);
         if let Some(mut session) = self.server.sessions.close(conn) {
             command::transactions::unwatch_all(&mut self.keys, &mut session);
             self.server.hub.gone(conn, &session.subscriptions);

@@ -1,18 +1,20 @@
 //! What happens at a time: keys that expire, clients that were paused.
 
 use super::Engine;
-use crate::args::Args;
+use crate::args::{Args, Words};
 use crate::call;
 use crate::command::{Command, Flags};
+use crate::script;
 use crate::server::Event;
 use crate::session::Session;
 
 /// Keys that one turn removes since their time is over.
 const EXPIRED_MAX: usize = 256;
 
-/// Commands that may change something, or be heard by somebody, though they are no writes.
-const EFFECTIVE: [&str; 8] =
-    ["publish", "spublish", "eval", "evalsha", "fcall", "script", "function", "pfcount"];
+/// Commands that may change something, or be heard by somebody, though they are no writes; scripts
+/// unless they say that they don't.
+const EFFECTIVE: [&str; 7] =
+    ["publish", "spublish", "eval", "evalsha", "fcall", "function", "pfcount"];
 
 impl Engine {
     /// When something has to be done though nothing happens: milliseconds since 1970.
@@ -24,12 +26,15 @@ impl Engine {
 
     /// Not while rows can't be deleted: the keys are not seen anyway. Nor while clients are paused.
     fn may_expire(&self) -> bool {
-        let server = &self.server;
-        !server.keeps_expired
-            && server.away.is_none()
+        !self.keeps_expired()
+            && self.server.away.is_none()
             && self.undoing.is_none()
-            && server.pause.is_none()
             && !self.is_full()
+    }
+
+    /// No key is removed because its time is over, wherever it is.
+    pub(super) fn keeps_expired(&self) -> bool {
+        self.server.keeps_expired || self.server.pause.is_some()
     }
 
     /// Removes keys whose time is over.
@@ -49,18 +54,21 @@ impl Engine {
         if self.now >= pause.until {
             return false;
         }
-        let effective = |command: &Command| {
-            command.flags.has(Flags::WRITE) || EFFECTIVE.contains(&command.name)
+        let scripts = self.server.scripts.as_deref();
+        let effective = |command: &Command, args: Args<'_>| {
+            let may = command.flags.has(Flags::WRITE) || EFFECTIVE.contains(&command.name);
+            may && !(command.group == "scripting" && script::is_read_only(scripts, command, args))
         };
         if pause.all {
             return true;
         }
         match (&session.multi, command.name) {
             (Some(multi), "exec") => {
-                multi.commands.iter().any(|words| call::find(words.args()).is_ok_and(effective))
+                let mut all = multi.commands.iter().map(Words::args);
+                all.any(|args| call::find(args).is_ok_and(|command| effective(command, args)))
             }
             (None, "exec") => false,
-            _ => effective(command) && !args.is_empty(),
+            _ => effective(command, args),
         }
     }
 
@@ -70,7 +78,7 @@ impl Engine {
             self.server.pause = None;
         }
         if self.server.pause.is_none() {
-            for conn in std::mem::take(&mut self.paused) {
+            for conn in std::mem::take(&mut self.server.paused) {
                 self.server.tell(Event::Resume(conn));
             }
         }

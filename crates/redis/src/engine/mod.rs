@@ -118,8 +118,6 @@ pub struct Engine {
     undoing: Option<Option<String>>,
     /// Those batches; more may come to wait for them until all is undone.
     undone: Vec<Sealed>,
-    /// Parked by CLIENT PAUSE.
-    paused: Vec<ConnId>,
     /// When batches in flight were sent, in microseconds.
     sent: Vec<(u64, i64)>,
     /// Copies of what is in flight have been forgotten: rows are not looked up until it has landed.
@@ -157,7 +155,6 @@ impl Engine {
             throttled: Vec::new(),
             undoing: None,
             undone: Vec::new(),
-            paused: Vec::new(),
             sent: Vec::new(),
             unsettled: false,
             unfolded: 0,
@@ -234,7 +231,7 @@ impl Engine {
             }
         }
         if self.is_paused(session, command, args) {
-            self.paused.push(session.conn);
+            self.server.paused.push(session.conn);
             return Ran::Parked;
         }
         if let Some(multi) = &mut session.multi {
@@ -508,7 +505,7 @@ impl Engine {
     pub fn prefetch(&mut self, conn: ConnId, args: Args<'_>) {
         let Some(db) = self.server.sessions.get(conn).map(|session| session.db) else { return };
         let Ok(command) = call::find(args) else { return };
-        if command.is_blind(args) {
+        if command.is_blind(args) && !self.keys.tells_new() {
             return;
         }
         for place in command.keys.places(args) {
@@ -565,7 +562,7 @@ impl Engine {
         self.expire_blocked();
         self.end_pause();
         self.expire_keys();
-        self.server.tell_dropped();
+        self.server.tell_gathered();
         if self.undoing.is_some() {
             if self.in_flight.is_empty() {
                 self.undo_all();

@@ -37,7 +37,8 @@ impl Engine {
                     self.keys.loaded(db, &key, row);
                     self.arrived(loading.conns);
                 }
-                Told::Expired { keys } if self.server.keeps_expired => drop(keys),
+                // The next round finds them again.
+                Told::Expired { keys } if self.keeps_expired() => drop(keys),
                 Told::Expired { keys } => {
                     for (db, key, version) in keys {
                         // By way of the journal it would be removed whatever it is by now.

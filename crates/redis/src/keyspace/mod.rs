@@ -167,6 +167,9 @@ impl Keyspace {
             let found = self.seen_by_unit(at)?.is_some();
             self.stats.found += u64::from(found);
             self.stats.absent += u64::from(!found);
+            if !found {
+                self.event(b'm', "keymiss", key);
+            }
         }
         self.seen_by_unit(at)
     }
@@ -291,7 +294,7 @@ impl Keyspace {
     pub fn set(&mut self, key: &[u8], value: Value, expiry: Expiry) -> Result<(), Failure> {
         let at = match expiry {
             Expiry::Keep => self.known(key)?,
-            _ => self.known_or_blind(key),
+            _ => self.known_or_blind(key)?,
         };
         self.expire_if_over(at);
         self.replace(at, Some(value), expiry);
@@ -303,7 +306,7 @@ impl Keyspace {
     pub fn overwrite(&mut self, key: &[u8], value: Value, expiry: Expiry) -> Result<(), Failure> {
         let at = match expiry {
             Expiry::Keep => self.known(key)?,
-            _ => self.known_or_blind(key),
+            _ => self.known_or_blind(key)?,
         };
         let first = self.unit.touched.iter().all(|touched| touched.at != at);
         self.expire_if_over(at);
@@ -552,7 +555,7 @@ impl Keyspace {
     /// As [`Keyspace::all_known`], for a command that is a part of a unit: others may have changed
     /// something before it finds out.
     pub fn every_known(&mut self, command: &Command, args: Args<'_>) -> Result<(), Failure> {
-        if command.is_blind(args) {
+        if command.is_blind(args) && !self.tells_new() {
             return Ok(());
         }
         let mut all = Ok(());
@@ -591,18 +594,24 @@ impl Keyspace {
     }
 
     /// The key's entry; for one that is not known, an entry that overwrites whatever there is.
-    fn known_or_blind(&mut self, key: &[u8]) -> u32 {
+    fn known_or_blind(&mut self, key: &[u8]) -> Result<u32, Failure> {
         let db = self.unit.db;
         match self.find(db, key) {
-            Some(at) => at,
+            Some(at) => Ok(at),
+            None if self.tells_new() => self.known(key),
             None => {
                 let at = self.insert(db, key, None, NEVER, UNKNOWN);
                 if self.unit.undoable {
                     self.unit.steps.push(Step::Inserted { at });
                 }
-                at
+                Ok(at)
             }
         }
+    }
+
+    /// Keys are told of when they are new, so nothing is overwritten without having been looked at.
+    pub fn tells_new(&self) -> bool {
+        self.notify.tells(b'n')
     }
 
     fn insert(
@@ -716,6 +725,7 @@ impl Keyspace {
         let undoable = self.unit.undoable;
         let entry = &mut self.entries[at as usize];
         let old_expires = entry.expires;
+        let new = value.is_some() && !(entry.value.is_some() && entry.is_alive(now));
         let before = entry.value.take();
         // What is committed of a key that nobody has looked at is not known.
         let known = entry.version != UNKNOWN;
@@ -735,6 +745,11 @@ impl Keyspace {
             Expiry::At(expires) => entry.expires = expires,
         }
         entry.value = value;
+        if new && self.tells_new() {
+            let entry = &self.entries[at as usize];
+            let after = After::Event { db: entry.db, name: "new", key: entry.key.clone() };
+            self.unit.after.push(after);
+        }
         self.unit.replaced(at);
     }
 

@@ -41,6 +41,10 @@ pub struct Cache {
 }
 
 impl Cache {
+    pub fn get(&self, digest: &Digest) -> Option<&Script> {
+        self.scripts.get(digest)
+    }
+
     pub fn get_mut(&mut self, digest: &Digest) -> Option<&mut Script> {
         self.scripts.get_mut(digest)
     }

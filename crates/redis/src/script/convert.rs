@@ -5,6 +5,7 @@
 use mlua::{Lua, Table, Value};
 
 use super::host::TEXT_BYTES_MAX;
+use crate::failure::{Failure, Outcome};
 use crate::reply::{Recorded, Reply};
 
 /// Tables within tables of what a script returns.
@@ -29,6 +30,9 @@ pub fn to_lua(lua: &Lua, recorded: &Recorded) -> mlua::Result<Value> {
     }
 }
 
+/// In the table of an error: it has been counted. Scripts see it, as in Redis.
+pub const COUNTED: &str = "ignore_error_stats_update";
+
 /// The table of an error: `{err = ...}`. `told`: it is a command's own.
 pub fn error_table(lua: &Lua, text: &[u8], told: bool) -> mlua::Result<Value> {
     let table = lua.create_table_with_capacity(0, 4)?;
@@ -39,7 +43,7 @@ pub fn error_table(lua: &Lua, text: &[u8], told: bool) -> mlua::Result<Value> {
         table.raw_set("err", lua.create_string([b"ERR ", text].concat())?)?;
     }
     if told {
-        table.raw_set("ignore_error_stats_update", true)?;
+        table.raw_set(COUNTED, true)?;
     }
     Ok(Value::Table(table))
 }
@@ -254,15 +258,24 @@ impl Reply for Builder<'_> {
 }
 
 /// Tells what a script has returned. `protocol` is that of the script, 2 or 3.
-pub fn tell(value: &Value, protocol: u8, reply: &mut dyn Reply) {
+/// # Errors
+/// It is an error, or too large.
+pub fn tell(value: &Value, protocol: u8, reply: &mut dyn Reply) -> Outcome {
     if !matches!(value, Value::Table(_)) {
-        return scalar(value, protocol, reply);
+        scalar(value, protocol, reply);
+        return Ok(());
     }
     let mut recorded = Recorded::new(reply.protocol());
     let mut teller = Teller { protocol, values: 0 };
     match teller.tell(value, 0, &mut recorded) {
-        Ok(()) => recorded.tell(reply),
-        Err(TooLarge) => reply.error("ERR the script's reply is too large"),
+        Ok(()) => match recorded.error_text() {
+            Some(text) => Err(Failure::said(text)),
+            None => {
+                recorded.tell(reply);
+                Ok(())
+            }
+        },
+        Err(TooLarge) => Err(Failure::text("ERR the script's reply is too large")),
     }
 }
 

@@ -56,12 +56,18 @@ impl Libraries {
         self.all.is_empty()
     }
 
+    /// Of code.
+    pub fn bytes(&self) -> usize {
+        self.all.iter().map(|library| library.code.len()).sum()
+    }
+
     pub fn functions(&self) -> usize {
         self.functions.len()
     }
 
+    /// A function by its name in any case.
     pub fn find(&self, name: &[u8]) -> Option<Callee> {
-        self.functions.get(name).copied()
+        self.functions.get(&name.to_ascii_lowercase()).copied()
     }
 
     /// Adds a library, in the place of the one with its name if that is wanted; gives the name.
@@ -72,7 +78,7 @@ impl Libraries {
         code: &[u8],
         replace: bool,
     ) -> Result<Vec<u8>, String> {
-        if self.all.iter().map(|each| each.code.len()).sum::<usize>() + code.len() > BYTES_MAX {
+        if self.bytes() + code.len() > BYTES_MAX {
             return Err("the libraries are too long".into());
         }
         let name = name_of(code)?;
@@ -97,7 +103,8 @@ impl Libraries {
     fn collides(&self, new: &Library, gone: impl Fn(&Library) -> bool) -> Result<(), String> {
         for other in self.all.iter().filter(|other| !gone(other)) {
             for function in &new.functions {
-                if other.functions.iter().any(|each| each.name == function.name) {
+                let same = |each: &Registered| each.name.eq_ignore_ascii_case(&function.name);
+                if other.functions.iter().any(same) {
                     return Err(format!("Function {} already exists", lossy(&function.name)));
                 }
             }
@@ -217,7 +224,8 @@ impl Libraries {
         for library in &self.all {
             for (id, function) in (library.first..).zip(&library.functions) {
                 let no_writes = function.flags.contains(&"no-writes");
-                self.functions.insert(function.name.clone(), Callee { id, no_writes });
+                let name = function.name.to_ascii_lowercase();
+                self.functions.insert(name, Callee { id, no_writes });
             }
         }
     }

@@ -185,7 +185,7 @@ impl Machine {
     /// where they find it, for the time of a script.
     fn set_up(&self, call: &mut Call<'_>, read_only: bool, scratch: Scratch) {
         let nobody = Session::new(call.session.conn, 0, 0, Default::default(), 0);
-        let running = Running {
+        let mut running = Running {
             keys: std::mem::replace(call.keys, Keyspace::new(0, Flow::new(&[]), &[])),
             session: std::mem::replace(call.session, nobody),
             server: std::mem::take(call.server),
@@ -193,6 +193,7 @@ impl Machine {
             scratch,
             failure: None,
         };
+        running.session.in_script = true;
         *lock(&self.stage) = Some(Box::new(running));
     }
 
@@ -200,6 +201,7 @@ impl Machine {
         let running = *lock(&self.stage).take()?;
         *call.keys = running.keys;
         *call.session = running.session;
+        call.session.in_script = false;
         *call.server = running.server;
         *scratch = running.scratch;
         running.failure
@@ -392,7 +394,17 @@ impl Running {
         }
         match self.read(args).and_then(|()| self.find()) {
             Ok(command) => self.perform(lua, command, control),
-            Err(Wrong(why, told)) => Ok((true, convert::error_table(lua, why.as_bytes(), told)?)),
+            Err(Wrong(why, told)) => {
+                if told {
+                    self.server.stats.error(why);
+                    if let Some((_, number)) =
+                        command::find_numbered(self.scratch.words.args().at(0))
+                    {
+                        self.server.stats.of(number).rejected += 1;
+                    }
+                }
+                Ok((true, convert::error_table(lua, why.as_bytes(), told)?))
+            }
         }
     }
 
@@ -421,7 +433,9 @@ impl Running {
         if !call::has_arity(command.arity, args) {
             return Err(Wrong("ERR Wrong number of args calling Redis command from script", true));
         }
-        if command.flags.has(Flags::NO_SCRIPT) {
+        let sub = command::container(command).and_then(|family| family.find(args).ok().flatten());
+        let flags = sub.map_or(command.flags, |sub| command.flags.and(sub.flags));
+        if flags.has(Flags::NO_SCRIPT) {
             return Err(Wrong("ERR This Redis command is not allowed from script", true));
         }
         // What others hear counts as written.

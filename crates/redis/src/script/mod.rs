@@ -42,7 +42,9 @@ pub use host::Clock;
 pub use library::{Libraries, Library, Policy};
 pub use machine::Registered;
 
+use crate::args::Args;
 use crate::call::Call;
+use crate::command::Command;
 use crate::failure::{Failure, Outcome};
 use cache::{Cache, Script};
 use host::Ended;
@@ -71,9 +73,40 @@ pub struct Scripts {
     scratch: Scratch,
 }
 
+/// What there is, and bytes of memory: of Lua, of texts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Usage {
+    pub lua: usize,
+    pub scripts: usize,
+    pub script_bytes: usize,
+    pub libraries: usize,
+    pub functions: usize,
+    pub library_bytes: usize,
+}
+
 impl fmt::Debug for Scripts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scripts").field("cached", &self.cache.len()).finish_non_exhaustive()
+    }
+}
+
+/// Whether the script or function that this command runs says that it writes nothing.
+pub fn is_read_only(scripts: Option<&Scripts>, command: &Command, args: Args<'_>) -> bool {
+    let permits =
+        |text: &[u8]| shebang::of_script(text).is_ok_and(|(permits, _)| permits.no_writes);
+    match command.name {
+        "eval_ro" | "evalsha_ro" | "fcall_ro" => true,
+        "eval" => permits(args.at(1)),
+        "evalsha" => {
+            let digest = sha1::unhex(args.at(1));
+            let script = scripts.zip(digest).and_then(|(all, digest)| all.cache.get(&digest));
+            script.is_some_and(|script| script.permits.no_writes)
+        }
+        "fcall" => {
+            let callee = scripts.and_then(|all| all.libraries.find(args.at(1)));
+            callee.is_some_and(|callee| callee.no_writes)
+        }
+        _ => false,
     }
 }
 
@@ -150,10 +183,15 @@ impl Scripts {
         }
     }
 
-    /// Scripts that are known, and bytes of memory that Lua and their texts use.
-    pub fn usage(&self) -> (usize, usize) {
-        let lua = self.machine.as_ref().map_or(0, Machine::memory);
-        (self.cache.len(), lua + self.cache.bytes())
+    pub fn usage(&self) -> Usage {
+        Usage {
+            lua: self.machine.as_ref().map_or(0, Machine::memory),
+            scripts: self.cache.len(),
+            script_bytes: self.cache.bytes(),
+            libraries: self.libraries.len(),
+            functions: self.libraries.functions(),
+            library_bytes: self.libraries.bytes(),
+        }
     }
 
     pub fn libraries(&self) -> &Libraries {
@@ -289,10 +327,15 @@ impl Scripts {
         call.keys.select(db);
         let outcome = match ending {
             Ending::Value(value, protocol) => {
-                convert::tell(&value, protocol, call.reply);
-                Ok(())
+                call.server.stats.is_counted = is_counted(&value);
+                let told = convert::tell(&value, protocol, call.reply);
+                call.server.stats.is_counted &= told.is_err();
+                told
             }
-            Ending::Error(value) => Err(Failure::said(worded(&value, name))),
+            Ending::Error(value) => {
+                call.server.stats.is_counted = is_counted(&value);
+                Err(Failure::said(worded(&value, name)))
+            }
             Ending::Ended(why) => Err(Failure::undone(undone(why))),
             Ending::Failed(failure) => Err(failure),
         };
@@ -355,6 +398,12 @@ fn undone(why: Ended) -> &'static str {
              did is undone."
         }
     }
+}
+
+/// Whether a script's error is that of a command of its, which has been counted.
+fn is_counted(value: &Value) -> bool {
+    let Value::Table(table) = value else { return false };
+    table.raw_get::<bool>(convert::COUNTED).is_ok_and(|counted| counted)
 }
 
 /// What a client is told of a script's error (`luaCallFunction`).

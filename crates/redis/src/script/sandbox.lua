@@ -23,7 +23,7 @@ local aborted, null, pending, tick = host.aborted, host.null, host.pending, host
 
 local READ_ONLY = 'Attempt to modify a readonly table'
 -- Results that one call may have; LUAI_MAXCSTACK is 8000.
-local RESULTS_MAX = 7900
+local RESULTS_MAX = 8000
 local BYTECODE = 27
 
 -- Real tables by protected ones.
@@ -176,6 +176,10 @@ function globals.unpack(t, first, last)
   local from, to = tonumber(first or 1), tonumber(last or type(t) == 'table' and #t)
   if from and to and (to - from >= RESULTS_MAX or from < -2 ^ 31 or to > 2 ^ 31 - 2) then
     error('too many results to unpack', 2)
+  end
+  if first == nil and last == nil then
+    -- Two slots of the stack less.
+    return unpack(t)
   end
   return unpack(t, first, last)
 end
@@ -366,10 +370,12 @@ string_meta.__index = strings
 local shown_string_meta = protect({ __index = globals.string })
 local shown_meta = protect({ __index = missing })
 
+local library_environment = {}
+
 function globals.getmetatable(value)
   if type(value) == 'string' then
     return shown_string_meta
-  elseif value == globals._G then
+  elseif value == environment or value == library_environment then
     return shown_meta
   elseif protected[value] then
     return nil
@@ -385,7 +391,6 @@ setmetatable(environment, { __index = globals, __newindex = refuse })
 -- Functions of libraries see the same without KEYS and ARGV. While their library is loaded there is
 -- nothing but another `redis`.
 local library_globals = copy(globals)
-local library_environment = {}
 library_globals._G = library_environment
 protected[library_environment] = library_globals
 setmetatable(library_globals, { __index = missing })

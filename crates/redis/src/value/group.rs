@@ -75,12 +75,13 @@ impl Group {
         new
     }
 
-    /// The consumer has asked for something; it is made if need be.
-    pub fn saw(&mut self, name: &[u8], now: i64) {
-        self.add_consumer(name, now);
+    /// The consumer has asked for something; it is made if need be. True when it was.
+    pub fn saw(&mut self, name: &[u8], now: i64) -> bool {
+        let new = self.add_consumer(name, now);
         if let Some(consumer) = self.consumers.get_mut(name) {
             consumer.seen = now;
         }
+        new
     }
 
     /// The consumer has got something.

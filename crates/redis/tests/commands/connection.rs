@@ -223,3 +223,88 @@ fn tracking_by_prefix_by_choice_and_by_redirection() {
     rig.run_as(writer, "SET a 4");
     assert!(rig.run("CLIENT TRACKINGINFO").contains("broken_redirect"));
 }
+
+#[test]
+fn beyond_so_many_tracked_keys_some_are_told_as_changed() {
+    let mut rig = Rig::new();
+    rig.run("HELLO 3");
+    rig.check("CLIENT TRACKING on", "OK");
+    rig.check("MGET a b c", "[(nil) (nil) (nil)]");
+    assert!(rig.told(rig.conn).is_empty());
+    rig.check("CONFIG SET tracking-table-max-keys 2", "OK");
+    assert_eq!(rig.told(rig.conn).len(), 1);
+    rig.check("MGET d e", "[(nil) (nil)]");
+    assert_eq!(rig.told(rig.conn).len(), 2);
+    rig.check("CONFIG SET tracking-table-max-keys 0", "OK");
+    rig.check("MGET f g h", "[(nil) (nil) (nil)]");
+    assert!(rig.told(rig.conn).is_empty());
+    rig.check("CONFIG GET tracking-table-max-keys", r#"{"tracking-table-max-keys" "0"}"#);
+}
+
+#[test]
+fn what_is_interesting_by_prefix_comes_in_one_message_a_turn() {
+    let mut rig = Rig::new();
+    let writer = rig.client();
+    rig.run("HELLO 3");
+    rig.check("CLIENT TRACKING on BCAST PREFIX a PREFIX b NOLOOP", "OK");
+    rig.run_as(writer, "MSET b1 1 a2 2 a1 1 c 1");
+    assert_eq!(rig.told(rig.conn), [r#"<"invalidate" ["a1" "a2"]>"#, r#"<"invalidate" ["b1"]>"#]);
+    rig.check("SET a1 own", "OK");
+    assert!(rig.told(rig.conn).is_empty());
+    rig.run_as(writer, "DEL a1");
+    assert_eq!(rig.told(rig.conn), [r#"<"invalidate" ["a1"]>"#]);
+}
+
+#[test]
+fn keys_of_a_script_that_reads_nothing_are_not_tracked() {
+    let mut rig = Rig::new();
+    let writer = rig.client();
+    rig.run("HELLO 3");
+    rig.check("CLIENT TRACKING on", "OK");
+    rig.check("EVAL_RO \"return redis.call('ping')\" 1 a", "PONG");
+    rig.run_as(writer, "SET a 1");
+    assert!(rig.told(rig.conn).is_empty());
+    rig.check("EVAL_RO \"return redis.call('get', 'a')\" 2 a b", "\"1\"");
+    rig.run_as(writer, "MSET a 2 b 2");
+    assert_eq!(rig.told(rig.conn), [r#"<"invalidate" ["a"]>"#]);
+}
+
+#[test]
+fn a_pause_of_writes_lets_scripts_pass_that_say_they_write_nothing() {
+    let mut rig = Rig::new();
+    rig.check(
+        "SCRIPT LOAD \"#!lua flags=no-writes\\x0areturn 1\"",
+        "\"77f21361171213377cb083e2ffc2ae24ffdff8fb\"",
+    );
+    rig.run("FUNCTION LOAD \"#!lua name=l\\x0aredis.register_function{function_name='reads', callback=function() return 2 end, flags={'no-writes'}} redis.register_function('writes', function() return 3 end)\"");
+    rig.check("CLIENT PAUSE 1000 WRITE", "OK");
+    let other = rig.client();
+    for (line, reply) in [
+        ("EVAL \"#!lua flags=no-writes\\x0areturn 'new'\" 0", "\"new\""),
+        ("EVAL_RO \"return 4\" 0", "4"),
+        ("EVALSHA 77f21361171213377cb083e2ffc2ae24ffdff8fb 0", "1"),
+        ("FCALL reads 0", "2"),
+        ("SCRIPT EXISTS x", "[0]"),
+        ("MULTI", "OK"),
+        ("FCALL reads 0", "QUEUED"),
+        ("EXEC", "[2]"),
+    ] {
+        let (ran, said) = try_run(&mut rig, other, line);
+        assert!(matches!(ran, Ran::Done { .. }), "{line}: {ran:?}");
+        assert_eq!(said, reply, "{line}");
+    }
+    for line in ["EVAL \"return 1\" 0", "FCALL writes 0", "EVALSHA 00 0"] {
+        let writer = rig.client();
+        let (ran, _) = try_run(&mut rig, writer, line);
+        assert!(matches!(ran, Ran::Parked), "{line}: {ran:?}");
+    }
+    assert!(rig.run("INFO clients").contains("blocked_clients:3"));
+    rig.engine.disconnect(other);
+    let gone = rig.client();
+    try_run(&mut rig, gone, "SET a 1");
+    rig.engine.disconnect(gone);
+    assert!(rig.run("INFO clients").contains("blocked_clients:3"));
+    rig.check("CLIENT UNPAUSE", "OK");
+    rig.turn();
+    assert!(rig.run("INFO clients").contains("blocked_clients:0"));
+}

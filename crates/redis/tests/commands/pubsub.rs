@@ -193,6 +193,12 @@ fn what_is_swept_in_the_tables_is_told_as_expired() {
         row.version
     };
     let key: Box<[u8]> = b"a"[..].into();
+    // Not while clients are paused.
+    rig.check("CLIENT PAUSE 1000 WRITE", "OK");
+    rig.tables.told(Told::Expired { keys: vec![(0, key.clone(), version)] });
+    assert!(rig.told(listener).is_empty());
+    assert_eq!(rig.tables.lock().tables.kv.len(), 1);
+    rig.check("CLIENT UNPAUSE", "OK");
     rig.tables.told(Told::Expired { keys: vec![(0, key, version)] });
     assert_eq!(rig.told(listener), [r#"<"message" "__keyevent@0__:expired" "a">"#]);
     assert!(rig.tables.lock().tables.kv.is_empty());
@@ -224,4 +230,63 @@ fn many_keys_expire_each_at_its_time() {
     rig.turn();
     assert_eq!(rig.tables.lock().tables.kv.len(), 0);
     assert!(rig.run("INFO stats").contains("expired_keys:600"));
+}
+
+/// What a listener to all events hears of a command.
+fn heard(rig: &mut Rig, listener: ConnId, line: &str) -> Vec<String> {
+    rig.run(line);
+    let told = rig.told(listener);
+    let words = told.iter().filter_map(|message| message.split('"').nth(5));
+    words.map(|channel| channel.trim_start_matches("__keyevent@0__:").to_owned()).collect()
+}
+
+#[test]
+fn new_keys_are_told_once_be_they_in_memory_or_not() {
+    let mut rig = Rig::new();
+    let listener = rig.client();
+    rig.run_as(listener, "PSUBSCRIBE *");
+    rig.check("SET a 1", "OK");
+    rig.check("SET old 1 PX 10", "OK");
+    rig.check("CONFIG SET notify-keyspace-events En", "OK");
+    rig.forget();
+    assert!(heard(&mut rig, listener, "SET a 2").is_empty());
+    assert_eq!(heard(&mut rig, listener, "SET b 1"), ["new"]);
+    assert!(heard(&mut rig, listener, "SET b 2").is_empty());
+    rig.forget();
+    assert_eq!(heard(&mut rig, listener, "MSET a 1 b 1 c 1 d 1"), ["new", "new"]);
+    assert_eq!(heard(&mut rig, listener, "LPUSH l 1"), ["new"]);
+    assert!(heard(&mut rig, listener, "LPUSH l 1").is_empty());
+    rig.pass(20);
+    assert_eq!(heard(&mut rig, listener, "SET old 2"), ["new"]);
+    assert_eq!(heard(&mut rig, listener, "COPY a e"), ["new"]);
+}
+
+#[test]
+fn reads_of_keys_that_are_not_there_are_told() {
+    let mut rig = Rig::new();
+    let listener = rig.client();
+    rig.run_as(listener, "PSUBSCRIBE *");
+    rig.check("SET a 1", "OK");
+    rig.check("CONFIG SET notify-keyspace-events Em", "OK");
+    assert_eq!(heard(&mut rig, listener, "GET none"), ["keymiss"]);
+    assert_eq!(heard(&mut rig, listener, "MGET none a also"), ["keymiss", "keymiss"]);
+    assert!(heard(&mut rig, listener, "GET a").is_empty());
+    assert!(heard(&mut rig, listener, "INCR n").is_empty());
+}
+
+#[test]
+fn consumers_that_are_made_by_reading_and_claiming_are_told() {
+    let mut rig = Rig::new();
+    let listener = rig.client();
+    rig.run_as(listener, "PSUBSCRIBE *");
+    rig.check("CONFIG SET notify-keyspace-events Et", "OK");
+    assert_eq!(heard(&mut rig, listener, "XGROUP CREATE s g $ MKSTREAM"), ["xgroup-create"]);
+    assert_eq!(heard(&mut rig, listener, "XADD s 1 a b"), ["xadd"]);
+    let made = ["xgroup-createconsumer"];
+    assert_eq!(heard(&mut rig, listener, "XREADGROUP GROUP g one STREAMS s >"), made);
+    assert!(heard(&mut rig, listener, "XREADGROUP GROUP g one STREAMS s 0").is_empty());
+    assert_eq!(heard(&mut rig, listener, "XREADGROUP GROUP g idle STREAMS s 0"), made);
+    assert_eq!(heard(&mut rig, listener, "XCLAIM s g two 0 1 FORCE"), made);
+    assert_eq!(heard(&mut rig, listener, "XAUTOCLAIM s g three 0 0"), made);
+    assert!(heard(&mut rig, listener, "XAUTOCLAIM s g one 0 0").is_empty());
 }

@@ -30,6 +30,48 @@ fn eval(rig: &mut Rig, script: &str, keys: &[&str], args: &[&str]) -> String {
 }
 
 #[test]
+fn an_error_of_a_script_is_counted_once() {
+    let counted = |script: &str, kind: &str| {
+        let mut rig = Rig::new();
+        rig.check("SET text 1", "OK");
+        let words: Words = [kind, script, "0"].into_iter().collect();
+        rig.run_words(rig.conn, &words);
+        let info = rig.run("INFO everything");
+        let field = |name: &str| {
+            let value = info.split(&format!("{name}:")).nth(1).unwrap_or_default();
+            value.split("\\r").next().unwrap_or_default().to_owned()
+        };
+        let calls = |name: &str| {
+            let of = field(&format!("cmdstat_{name}"));
+            let of = |figure: &str| {
+                of.split(&format!("{figure}=")).nth(1).and_then(|rest| rest.chars().next())
+            };
+            (of("rejected_calls").unwrap_or('-'), of("failed_calls").unwrap_or('-'))
+        };
+        let codes = ["ERR", "WRONGTYPE", "MINE"].map(|code| field(&format!("errorstat_{code}")));
+        (field("total_error_replies"), codes.join(" "), calls(&kind.to_lowercase()), calls("lpush"))
+    };
+    let one = |codes: &str, script, command| ("1".to_owned(), codes.to_owned(), script, command);
+    let (fine, failed, none) = (('0', '0'), ('0', '1'), ('-', '-'));
+    let wrong = "redis.call('lpush', 'text', 1)";
+    assert_eq!(counted(wrong, "EVAL"), one(" count=1 ", failed, failed));
+    assert_eq!(counted(&format!("return {wrong}"), "EVAL"), one(" count=1 ", failed, failed));
+    let caught = "return redis.pcall('lpush', 'text', 1)";
+    assert_eq!(counted(caught, "EVAL"), one(" count=1 ", failed, failed));
+    let eaten = "redis.pcall('lpush', 'text', 1) return 1";
+    assert_eq!(counted(eaten, "EVAL"), one(" count=1 ", fine, failed));
+    let refused = "redis.pcall('lpush', 'new', 1) return 1";
+    assert_eq!(counted(refused, "EVAL_RO"), one("count=1  ", fine, ('1', '0')));
+    assert_eq!(
+        counted("return redis.error_reply('MINE is it')", "EVAL"),
+        one("  count=1", failed, none)
+    );
+    assert_eq!(counted("return redis.error_reply('')", "EVAL"), one("count=1  ", failed, none));
+    assert_eq!(counted("error('so')", "EVAL"), one("count=1  ", failed, none));
+    assert_eq!(counted("return redis.call()", "EVAL"), one("count=1  ", failed, none));
+}
+
+#[test]
 fn a_script_that_misses_a_key_runs_again_and_does_everything_once() {
     let mut rig = Rig::new();
     rig.check("SET n 5", "OK");

@@ -248,6 +248,17 @@ fn slow_commands_are_logged() {
     rig.check("SET a 1", "OK");
     rig.check("SLOWLOG LEN", "0");
     assert!(rig.engine.figures().batches.commit_us > 0);
+    // All are wanted: fast ones, too.
+    rig.check("CONFIG SET slowlog-log-slower-than 0", "OK");
+    rig.check("SLOWLOG RESET", "OK");
+    rig.check("GET a", "\"1\"");
+    assert!(rig.run("SLOWLOG GET").contains(r#"["GET" "a"]"#));
+    // One that has blocked is logged when it has an answer.
+    let other = rig.client();
+    rig.run_as(other, "BLPOP list 0");
+    assert!(!rig.run("SLOWLOG GET").contains("BLPOP"));
+    rig.check("RPUSH list x", "1");
+    assert_eq!(rig.run("SLOWLOG GET").matches("BLPOP").count(), 1);
 }
 
 #[test]

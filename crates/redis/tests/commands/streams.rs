@@ -39,6 +39,38 @@ fn about_so_many_are_kept_by_whole_nodes() {
     rig.check("XTRIM s MINID ~ 249", "0");
     rig.check("XTRIM s MINID 249", "48");
     rig.reads("XRANGE s - +", "[[\"249-0\" [\"a\" \"1\"]] [\"250-0\" [\"a\" \"1\"]]]");
+    // The last node may go though it is not full.
+    rig.check("XTRIM s MAXLEN ~ 0", "2");
+    // A node of which a part is gone is as long as what is left of it.
+    for n in 1..=1000 {
+        rig.run(&format!("XADD t {n} a 1"));
+    }
+    rig.check("XTRIM t MAXLEN 555", "445");
+    rig.check("XTRIM t MAXLEN ~ 444", "55");
+    rig.check("CONFIG SET stream-node-max-entries 2", "OK");
+    rig.check("XTRIM t MAXLEN ~ 0 LIMIT 1", "0");
+    rig.check("XTRIM t MAXLEN ~ 0 LIMIT 3", "2");
+    rig.check("CONFIG SET stream-node-max-entries 0", "OK");
+    rig.check("XTRIM t MAXLEN ~ 1", "0");
+    rig.check("XTRIM t MAXLEN ~ 0", "498");
+}
+
+#[test]
+fn keys_that_are_awaited_in_groups_are_counted() {
+    let mut rig = Rig::new();
+    let (one, two) = (rig.client(), rig.client());
+    rig.run_as(one, "BLPOP s 0");
+    let info = |rig: &mut Rig, all: &str, in_groups: &str| {
+        let info = rig.run("INFO clients");
+        let fields = [format!("_keys:{all}"), format!("_on_nokey:{in_groups}")];
+        assert!(fields.iter().all(|field| info.contains(field)), "{info}");
+    };
+    info(&mut rig, "1", "0");
+    rig.check("XGROUP CREATE s g $ MKSTREAM", "OK");
+    rig.run_as(two, "XREADGROUP GROUP g c BLOCK 0 STREAMS s >");
+    info(&mut rig, "1", "1");
+    rig.check("DEL s", "1");
+    info(&mut rig, "1", "0");
 }
 
 #[test]

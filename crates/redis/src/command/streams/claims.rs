@@ -2,6 +2,7 @@
 
 use super::{
     bound, id, no_group, parse_id, tell_entry, tell_id, Call, Failure, Id, Outcome, ID_MAX,
+    NEW_CONSUMER,
 };
 use crate::command::number::integer;
 use crate::reply::Reply;
@@ -151,7 +152,7 @@ pub fn xclaim(call: &mut Call<'_>) -> Outcome {
     let there: Vec<bool> = ids.iter().map(|id| stream.get(*id).is_some()).collect();
     let Some(group) = stream.group_mut(args.at(2)) else { return Ok(()) };
     group.last = group.last.max(options.last);
-    group.saw(consumer, now);
+    let new = group.saw(consumer, now);
     let mut claimed = Vec::new();
     for (id, there) in ids.into_iter().zip(there) {
         if !there {
@@ -169,6 +170,9 @@ pub fn xclaim(call: &mut Call<'_>) -> Outcome {
         group.assign(id, consumer, delivered, times);
         group.served(consumer, now);
         claimed.push(id);
+    }
+    if new {
+        call.event(b't', NEW_CONSUMER, key);
     }
     let stream = call.keys.stream(key)?;
     tell(call.reply, stream, &claimed, options.just_id);
@@ -211,7 +215,7 @@ pub fn xautoclaim(call: &mut Call<'_>) -> Outcome {
     let Some(stream) = call.keys.stream_mut(key)? else { return Ok(()) };
     let (done, next) = choose(stream, args.at(2), start, idle, count, now);
     let Some(group) = stream.group_mut(args.at(2)) else { return Ok(()) };
-    group.saw(consumer, now);
+    let new = group.saw(consumer, now);
     for id in &done.removed {
         group.settle(*id);
     }
@@ -219,6 +223,9 @@ pub fn xautoclaim(call: &mut Call<'_>) -> Outcome {
         let times = group.pending().get(id).map_or(0, |pending| pending.times);
         group.assign(*id, consumer, now, times + u64::from(!just_id));
         group.served(consumer, now);
+    }
+    if new {
+        call.event(b't', NEW_CONSUMER, key);
     }
     let stream = call.keys.stream(key)?;
     call.reply.array(3);

@@ -7,11 +7,11 @@ use crate::command::number::integer;
 use crate::value::stream::{after, encode_fields, Head, Stream, ID_MAX};
 use crate::value::Tracked;
 
-/// Redis removes whole nodes for `~`: so many entries.
-const NODE: usize = 100;
-
-/// Entries that `~` removes at most when nothing else is said.
-const LIMIT: usize = 100 * NODE;
+/// Nodes that `~` removes at most when nothing else is said, entries if nodes have no size, and
+/// entries in any case (`t_stream.c`, `streamParseAddOrTrimArgsOrReply`).
+const NODES_MAX: usize = 100;
+const SIZELESS_MAX: usize = 10_000;
+const ROUGHLY_MAX: usize = 1_000_000;
 
 /// XADD's id.
 #[derive(Clone, Copy)]
@@ -37,15 +37,24 @@ struct Trim {
     roughly: bool,
     /// 0: without limit.
     limit: usize,
+    /// Entries of a node, which `~` removes as a whole.
+    node: usize,
     make: bool,
     wish: Wish,
     /// Where the id is.
     at: usize,
 }
 
-fn parse(args: Args<'_>, adds: bool) -> Result<Trim, Failure> {
-    let mut trim =
-        Trim { keep: None, roughly: false, limit: 0, make: true, wish: Wish::Any, at: args.len() };
+fn parse(args: Args<'_>, adds: bool, node: usize) -> Result<Trim, Failure> {
+    let mut trim = Trim {
+        keep: None,
+        roughly: false,
+        limit: 0,
+        node: if node == 0 { usize::MAX } else { node },
+        make: true,
+        wish: Wish::Any,
+        at: args.len(),
+    };
     let mut limited = false;
     let mut at = 2;
     while at < args.len() {
@@ -106,7 +115,8 @@ fn parse(args: Args<'_>, adds: bool) -> Result<Trim, Failure> {
         ));
     }
     if !limited && trim.roughly {
-        trim.limit = LIMIT;
+        let most = if node == 0 { SIZELESS_MAX } else { node.saturating_mul(NODES_MAX) };
+        trim.limit = most.min(ROUGHLY_MAX);
     }
     Ok(trim)
 }
@@ -120,7 +130,7 @@ fn wish(word: &[u8]) -> Result<Wish, Failure> {
 
 pub fn xadd(call: &mut Call<'_>) -> Outcome {
     let (args, key) = (call.args, call.args.at(1));
-    let trim = parse(args, true)?;
+    let trim = parse(args, true, call.server.settings.stream_node_max_entries)?;
     let fields = args.from(trim.at + 1);
     if fields.len() < 2 || fields.len() % 2 == 1 {
         return Err(wrong_number("xadd"));
@@ -178,15 +188,30 @@ fn shorten(stream: &mut Stream, trim: &Trim) -> usize {
         most = most.min(trim.limit);
     }
     if trim.roughly {
-        most -= most % NODE;
+        most = whole_nodes(stream, most, trim.node);
     }
     stream.trim(most);
     most
 }
 
+/// How many of the first `most` entries are whole nodes. Redis begins a node with every so many
+/// entries that are added; which of them XDEL has removed since is not known here.
+fn whole_nodes(stream: &Stream, most: usize, node: usize) -> usize {
+    let added = usize::try_from(stream.head_now().added).unwrap_or(usize::MAX);
+    let (len, mut removed) = (stream.len(), 0);
+    loop {
+        let before = added.saturating_sub(len - removed);
+        let next = (node - before % node).min(len - removed);
+        if next == 0 || removed + next > most {
+            return removed;
+        }
+        removed += next;
+    }
+}
+
 pub fn xtrim(call: &mut Call<'_>) -> Outcome {
     let key = call.args.at(1);
-    let trim = parse(call.args, false)?;
+    let trim = parse(call.args, false, call.server.settings.stream_node_max_entries)?;
     let removed = match call.keys.stream_mut(key)? {
         Some(stream) => shorten(stream, &trim),
         None => 0,

@@ -2,6 +2,7 @@
 
 use super::{
     help, id, no_group_of, subcommand, subcommand_syntax, Args, Call, Failure, Id, Outcome,
+    NEW_CONSUMER,
 };
 use crate::command::number::integer;
 use crate::value::group::Group;
@@ -143,7 +144,7 @@ fn consumer(call: &mut Call<'_>, creates: bool) -> Outcome {
     let Some(group) = stream.and_then(|stream| stream.group_mut(args.at(3))) else { return Ok(()) };
     if creates {
         group.add_consumer(name, now);
-        call.event(b't', "xgroup-createconsumer", key);
+        call.event(b't', NEW_CONSUMER, key);
         call.reply.integer(1);
     } else {
         let pending = group.remove_consumer(name).unwrap_or(0);

@@ -1,6 +1,8 @@
 //! XREAD and XREADGROUP.
 
-use super::{after, id, lossy, tell_entry, tell_id, Args, Call, Failure, Id, Outcome, ID_MAX};
+use super::{
+    after, id, lossy, tell_entry, tell_id, Args, Call, Failure, Id, Outcome, ID_MAX, NEW_CONSUMER,
+};
 use crate::args::Words;
 use crate::command::number::integer;
 use crate::session::Otherwise;
@@ -43,7 +45,7 @@ pub fn places(args: Args<'_>) -> Option<Vec<usize>> {
     (count > 0 && count % 2 == 0).then(|| (at + 1..=at + count / 2).collect())
 }
 
-fn parse<'a>(args: Args<'a>, in_group: bool) -> Result<Wish<'a>, Failure> {
+fn parse<'a>(args: Args<'a>, in_group: bool, in_script: bool) -> Result<Wish<'a>, Failure> {
     let mut wish = Wish {
         block: None,
         count: usize::MAX,
@@ -56,6 +58,12 @@ fn parse<'a>(args: Args<'a>, in_group: bool) -> Result<Wish<'a>, Failure> {
     while at < args.len() {
         let more = args.len() - at - 1;
         if args.is(at, "block") && more > 0 {
+            if in_script {
+                return Err(Failure::said(format!(
+                    "ERR {} command is not allowed with BLOCK option from scripts",
+                    lossy(args.at(0))
+                )));
+            }
             at += 1;
             wish.block = Some(timeout(args.at(at))?);
         } else if args.is(at, "count") && more > 0 {
@@ -185,7 +193,7 @@ pub fn xreadgroup(call: &mut Call<'_>) -> Outcome {
 }
 
 fn read(call: &mut Call<'_>, in_group: bool) -> Outcome {
-    let wish = parse(call.args, in_group)?;
+    let wish = parse(call.args, in_group, call.session.in_script)?;
     let starts = starts(call, &wish)?;
     // All that is there is found first: who is blocked again changes nothing.
     let mut found = Vec::new();
@@ -194,35 +202,10 @@ fn read(call: &mut Call<'_>, in_group: bool) -> Outcome {
         found.push(ids);
     }
     let served = found.iter().flatten().count();
-    if let (Some((group, consumer)), true) = (wish.group, served > 0 || is_new(call)) {
-        let now = call.keys.now();
+    if let (Some(reader), true) = (wish.group, served > 0 || is_new(call)) {
         for (at, key) in wish.keys.iter().enumerate() {
-            let ids = found[at].as_deref();
-            let progress = match (starts[at], ids, call.keys.stream(key)?) {
-                (From::New, Some(ids), Some(stream)) => {
-                    stream.group(group).map(|group| progress(stream, group.read, ids))
-                }
-                _ => None,
-            };
-            let there = existing(call, key, ids.unwrap_or_default())?;
-            let Some(stream) = call.keys.stream_mut(key)? else { continue };
-            let Some(group) = stream.group_mut(group) else { continue };
-            group.saw(consumer, now);
-            let Some(ids) = ids else { continue };
-            if starts[at] != From::New {
-                // Delivered once more.
-                for id in there {
-                    let times = group.pending().get(&id).map_or(0, |pending| pending.times);
-                    group.assign(id, consumer, now, times + 1);
-                }
-                continue;
-            }
-            if let (Some(last), Some(read)) = (ids.last(), progress) {
-                (group.last, group.read) = (*last, read);
-            }
-            if !wish.no_ack {
-                ids.iter().for_each(|id| group.assign(*id, consumer, now, 1));
-                group.served(consumer, now);
+            if deliver(call, key, reader, (starts[at], found[at].as_deref()), wish.no_ack)? {
+                call.event(b't', NEW_CONSUMER, key);
             }
         }
     }
@@ -254,6 +237,44 @@ fn read(call: &mut Call<'_>, in_group: bool) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// The consumer has asked for a stream's entries and gets these. True when it is new.
+fn deliver(
+    call: &mut Call<'_>,
+    key: &[u8],
+    (group, consumer): (&[u8], &[u8]),
+    (from, ids): (From, Option<&[Id]>),
+    no_ack: bool,
+) -> Result<bool, Failure> {
+    let now = call.keys.now();
+    let progress = match (from, ids, call.keys.stream(key)?) {
+        (From::New, Some(ids), Some(stream)) => {
+            stream.group(group).map(|group| progress(stream, group.read, ids))
+        }
+        _ => None,
+    };
+    let there = existing(call, key, ids.unwrap_or_default())?;
+    let Some(stream) = call.keys.stream_mut(key)? else { return Ok(false) };
+    let Some(group) = stream.group_mut(group) else { return Ok(false) };
+    let new = group.saw(consumer, now);
+    let Some(ids) = ids else { return Ok(new) };
+    if from != From::New {
+        // Delivered once more.
+        for id in there {
+            let times = group.pending().get(&id).map_or(0, |pending| pending.times);
+            group.assign(id, consumer, now, times + 1);
+        }
+        return Ok(new);
+    }
+    if let (Some(last), Some(read)) = (ids.last(), progress) {
+        (group.last, group.read) = (*last, read);
+    }
+    if !no_ack {
+        ids.iter().for_each(|id| group.assign(*id, consumer, now, 1));
+        group.served(consumer, now);
+    }
+    Ok(new)
 }
 
 /// Whether the command has not been blocked yet.
