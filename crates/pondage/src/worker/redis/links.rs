@@ -72,6 +72,12 @@ impl RedisPlane {
         self.touched = true;
     }
 
+    /// Some connection is missing, so time matters.
+    pub(super) fn misses_links(&self) -> bool {
+        let open = self.links.iter().filter(|link| link.open).count();
+        self.worker == WORKER && open < self.shared.engine().store().links().count()
+    }
+
     /// After the engine's turn: what there is to be sent, opened and closed.
     pub(super) fn take_link_work(&mut self, links: &mut dyn Links) {
         if self.worker != WORKER {

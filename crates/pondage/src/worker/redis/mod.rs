@@ -469,9 +469,8 @@ impl RedisPlane {
 
     fn tick(&mut self) {
         self.ticks += 1;
-        // The store has things to do by time, though nobody asks for anything: it folds the journal,
-        // removes what has expired, tries again what has failed, opens and gives up connections.
-        self.touched |= self.worker == links::WORKER;
+        // Connections are opened again, and what waits for them is given up, when it is time.
+        self.touched |= self.misses_links();
         if self.ticks % CLIENTS_EVERY != 0 {
             return;
         }
