@@ -89,6 +89,8 @@ pub struct Keyspace {
     pub is_tracked: bool,
     /// Whether what [`Keyspace::look`] finds counts as found by a read.
     pub counts_lookups: bool,
+    /// CLIENT NO-TOUCH: keys don't count as used.
+    pub leaves_no_trace: bool,
     pub stats: Stats,
 }
 
@@ -129,6 +131,7 @@ impl Keyspace {
             notify: crate::notify::Notify::default(),
             is_tracked: false,
             counts_lookups: false,
+            leaves_no_trace: false,
             stats: Stats::default(),
         }
     }
@@ -178,7 +181,9 @@ impl Keyspace {
     fn use_now(&mut self, at: u32) {
         let entry = &mut self.entries[at as usize];
         entry.used = true;
-        entry.used_at = seconds(self.unit.now);
+        if !self.leaves_no_trace {
+            entry.used_at = seconds(self.unit.now);
+        }
     }
 
     fn seen_by_unit(&mut self, at: u32) -> Result<Option<&Value>, Failure> {
