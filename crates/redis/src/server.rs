@@ -144,6 +144,8 @@ pub struct Server {
     pub pause: Option<Pause>,
     /// Whose command waits for its end.
     pub paused: Vec<ConnId>,
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS 1: scripts may give DEBUG.
+    pub scripts_may_debug: bool,
     /// DEBUG SET-ACTIVE-EXPIRE 0: expired keys are removed only when they are written.
     pub keeps_expired: bool,
     /// What INFO was told last of the databases, and until when it is good enough.

@@ -19,6 +19,11 @@ fn debug(call: &mut Call<'_>) -> Outcome {
             call.server.keeps_expired = args.at(2) == b"0";
             call.reply.ok();
         }
+        // Redis would let them do everything.
+        (b"set-disable-deny-scripts", 3) => {
+            call.server.scripts_may_debug = args.at(2) == b"1";
+            call.reply.ok();
+        }
         // Everything is read again from the tables, as from a file.
         (b"reload", _) | (b"loadaof", 2) => {
             if call.nested {
@@ -33,8 +38,9 @@ fn debug(call: &mut Call<'_>) -> Outcome {
             call.reply.integer(i64::from(glob::matches(args.at(3), &text, false)));
         }
         (b"protocol", 3) => return protocol(call),
+        (b"object", 3) => return object(call),
         // Of what there is nothing here, it makes no difference.
-        (b"jmap" | b"set-disable-deny-scripts" | b"change-repl-id" | b"pause-cron", _)
+        (b"jmap" | b"change-repl-id" | b"pause-cron", _)
         | (b"quicklist-packed-threshold" | b"replicate" | b"replybuffer", _) => call.reply.ok(),
         (b"sleep", 3) => {
             return Err(Failure::text(
@@ -43,6 +49,22 @@ fn debug(call: &mut Call<'_>) -> Outcome {
         }
         _ => return Err(super::container::unknown_or_arity("debug", args)),
     }
+    Ok(())
+}
+
+/// What Redis says of the inside of a value, as far as there is such a thing.
+fn object(call: &mut Call<'_>) -> Outcome {
+    let key = call.args.at(2);
+    let value = call.keys.peek(key)?.ok_or(Failure::NO_SUCH_KEY)?;
+    let encoding = value.encoding(&call.server.settings);
+    let bytes = value.weight();
+    let idle = call.keys.idle(key)?.unwrap_or(0);
+    // As many bits as Redis keeps of the time.
+    let used = (call.keys.now() / 1000 - i64::from(idle)) & 0xff_ffff;
+    call.reply.simple(&format!(
+        "Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{bytes} lru:{used} \
+         lru_seconds_idle:{idle}"
+    ));
     Ok(())
 }
 
@@ -74,6 +96,8 @@ fn protocol(call: &mut Call<'_>) -> Outcome {
             reply.bulk(b"server-cpu-usage");
             reply.integer(42);
         }
+        // Without the attributes, which no reply has.
+        b"attrib" => reply.bulk(b"Some real reply following the attribute"),
         b"true" => reply.boolean(true),
         b"false" => reply.boolean(false),
         b"bignum" => reply.big_number("1234567999999999999999999999999999999"),

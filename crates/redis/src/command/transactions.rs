@@ -131,7 +131,8 @@ fn watched_have_expired(call: &mut Call<'_>) -> Result<bool, Failure> {
     let mut expired = false;
     for (db, key) in call.session.watching.clone() {
         call.keys.select(db);
-        expired |= call.keys.has_expired(&key)?;
+        let was_stale = call.keys.watched.is_stale(db, &key, call.session.conn);
+        expired |= call.keys.has_expired(&key)? && !was_stale;
     }
     call.keys.select(db);
     Ok(expired)
@@ -161,6 +162,9 @@ fn watch(call: &mut Call<'_>) -> Outcome {
         if !call.session.watching.contains(&name) {
             call.keys.watched.add(db, key, call.session.conn);
             call.session.watching.push(name);
+            if call.keys.has_expired(key)? {
+                call.keys.watched.note_stale(db, key, call.session.conn);
+            }
         }
     }
     call.reply.ok();

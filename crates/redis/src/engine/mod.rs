@@ -357,6 +357,7 @@ impl Engine {
             || command.name == "watch";
         let undoable = is_undoable(command, session);
         self.keys.counts_lookups = command.flags.has(Flags::READONLY);
+        self.keys.leaves_no_trace = session.no_touch && command.name != "touch";
         loop {
             self.keys.begin(session.db, self.now, latest, undoable);
             self.server.monitors.forget();

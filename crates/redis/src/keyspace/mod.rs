@@ -33,8 +33,8 @@ pub use entry::{Entry, LAST_MOMENT, NEVER, UNKNOWN};
 pub use libraries::LIBRARIES;
 pub use memory::{Changed, Orphan};
 pub use overlay::Overlay;
-pub use unit::{Done, Unit};
 use unit::Step;
+pub use unit::{Done, Unit};
 
 use crate::args::Args;
 use crate::command::{Command, Keys};
@@ -93,6 +93,8 @@ pub struct Keyspace {
     pub is_tracked: bool,
     /// Whether what [`Keyspace::look`] finds counts as found by a read.
     pub counts_lookups: bool,
+    /// CLIENT NO-TOUCH: keys don't count as used.
+    pub leaves_no_trace: bool,
     pub stats: Stats,
 }
 
@@ -134,6 +136,7 @@ impl Keyspace {
             notify: crate::notify::Notify::default(),
             is_tracked: false,
             counts_lookups: false,
+            leaves_no_trace: false,
             stats: Stats::default(),
         }
     }

@@ -29,7 +29,9 @@ impl Keyspace {
     pub(super) fn use_now(&mut self, at: u32) {
         let entry = &mut self.entries[at as usize];
         entry.used = true;
-        entry.used_at = seconds(self.unit.now);
+        if !self.leaves_no_trace {
+            entry.used_at = seconds(self.unit.now);
+        }
     }
 
     pub(super) fn seen_by_unit(&mut self, at: u32) -> Result<Option<&Value>, Failure> {

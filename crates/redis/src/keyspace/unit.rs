@@ -239,7 +239,10 @@ impl Keyspace {
         self.remind(touched.at);
         let key = &self.entries[touched.at as usize].key;
         if !self.watched.is_empty() && !touched.quiet {
-            self.watched.changed(db, key);
+            match self.entries[touched.at as usize].value {
+                Some(_) => self.watched.changed(db, key),
+                None => self.watched.removed(db, key),
+            }
         }
         super::note_ready(&self.awaited, &mut self.ready, db, key);
         true

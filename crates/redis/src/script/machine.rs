@@ -436,7 +436,8 @@ impl Running {
         }
         let sub = command::container(command).and_then(|family| family.find(args).ok().flatten());
         let flags = sub.map_or(command.flags, |sub| command.flags.and(sub.flags));
-        if flags.has(Flags::NO_SCRIPT) {
+        let may_debug = command.name == "debug" && self.server.scripts_may_debug;
+        if flags.has(Flags::NO_SCRIPT) && !may_debug {
             return Err(Wrong("ERR This Redis command is not allowed from script", true));
         }
         // What others hear counts as written.

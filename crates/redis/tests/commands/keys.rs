@@ -210,3 +210,22 @@ DEL a b => 2
 "#,
     );
 }
+
+#[test]
+fn a_client_that_touches_nothing_leaves_the_time_of_use() {
+    let mut rig = Rig::new();
+    rig.check("SET a 1", "OK");
+    rig.check("CLIENT NO-TOUCH on", "OK");
+    rig.pass(5000);
+    rig.check("GET a", "\"1\"");
+    rig.check("OBJECT IDLETIME a", "5");
+    let about = rig.run("DEBUG OBJECT a");
+    assert!(about.contains(" encoding:int ") && about.ends_with(" lru_seconds_idle:5"), "{about}");
+    rig.check("TOUCH a", "1");
+    rig.check("OBJECT IDLETIME a", "0");
+    rig.check("CLIENT NO-TOUCH off", "OK");
+    rig.pass(5000);
+    rig.check("GET a", "\"1\"");
+    rig.check("OBJECT IDLETIME a", "0");
+    rig.check("DEBUG OBJECT none", "!ERR no such key");
+}

@@ -481,4 +481,37 @@ fn a_later_write_is_not_committed_before_a_read_of_its_key() {
     assert_eq!((append, read.shard), (read, write.shard), "all in one batch");
     rig.turn();
     assert_eq!(rig.tables.lock().batches, before + 1);
+
+#[test]
+fn a_key_that_was_over_when_it_was_watched_may_go_but_not_come_back() {
+    let watching = |rig: &mut Rig| {
+        rig.check("SET a 1 PX 5", "OK");
+        rig.pass(10);
+        rig.check("WATCH a", "OK");
+    };
+    let exec = |rig: &mut Rig, reply: &str| {
+        rig.run("MULTI");
+        rig.run("PING");
+        rig.check("EXEC", reply);
+    };
+    let mut rig = Rig::new();
+    let other = rig.client();
+    rig.check("DEBUG SET-ACTIVE-EXPIRE 0", "OK");
+    watching(&mut rig);
+    exec(&mut rig, "[PONG]");
+    watching(&mut rig);
+    rig.run_as(other, "FLUSHDB");
+    exec(&mut rig, "[PONG]");
+    watching(&mut rig);
+    rig.run_as(other, "SET a 2");
+    exec(&mut rig, "(nil array)");
+    watching(&mut rig);
+    rig.check("DEBUG SET-ACTIVE-EXPIRE 1", "OK");
+    rig.pass(1);
+    exec(&mut rig, "[PONG]");
+    // One that ends while it is watched has changed.
+    rig.check("SET a 1 PX 5", "OK");
+    rig.check("WATCH a", "OK");
+    rig.pass(10);
+    exec(&mut rig, "(nil array)");
 }

@@ -352,6 +352,8 @@ impl Client {
         };
         if let (Some(db), Some(session)) = (database, turn.engine.session(self.conn)) {
             session.db = db;
+            // An EXEC that had begun to run again may have been stopped.
+            session.multi = None;
         }
         let (mut from, _) = self.held.offsets(at);
         let mut told = Vec::new();

@@ -90,6 +90,40 @@ fn what_is_undone_twice_keeps_its_order() {
     assert_eq!(world.heard(client), ":1\\r\\n:1\\r\\n+OK\\r\\n");
 }
 
+/// A command that had blocked ran again while an EXEC behind it had begun to: it was queued.
+#[test]
+fn what_had_blocked_is_not_queued_when_it_is_undone_twice() {
+    let mut world = World::new(TRUSTING);
+    let (client, other) = (world.connect(), world.connect());
+    world.says(client, b"BLPOP l 0\r\nMULTI\r\nINCR b\r\nEXEC\r\n", "");
+    world.says(other, b"RPUSH l x\r\n", "");
+    let fail = |world: &World| {
+        let mut asked = world.tables.lock();
+        let sent = std::mem::take(&mut asked.sent);
+        asked.told.extend(sent.into_iter().map(|number| Told::Conflict { number }));
+    };
+    fail(&world);
+    let conn = world.plane.clients[client].conn;
+    for _ in 0..100 {
+        world.plane.told(ToWorker::RedisEvents);
+        world.turn();
+        let begun = matches!(&world.plane.clients[client].redo, Some(redo) if redo.at > 0);
+        let multi = world.plane.shared.engine().session(conn).is_some_and(|s| s.multi.is_some());
+        if begun && multi && !world.tables.lock().sent.is_empty() {
+            break;
+        }
+    }
+    assert!(!world.tables.lock().sent.is_empty());
+    fail(&world);
+    world.plane.told(ToWorker::RedisEvents);
+    world.settle();
+    for _ in 0..3 {
+        world.commit();
+    }
+    let expected = "*2\r\n$1\r\nl\r\n$1\r\nx\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n";
+    assert_eq!(world.heard(client), expected.escape_default().to_string());
+}
+
 #[test]
 fn an_undone_exec_has_its_commands_again_and_a_later_multi_stays() {
     let mut world = World::new(TRUSTING);
