@@ -45,6 +45,7 @@ impl Call<'_> {
                 number: 0,
                 until: (timeout_ms > 0).then(|| self.keys.now().saturating_add(timeout_ms)),
                 otherwise,
+                barrier: None,
             });
         }
         Err(Failure::Blocked)

@@ -1,5 +1,6 @@
 //! Figures of the engine for the process's console, its metrics, and INFO.
 
+use crate::call::whole;
 use crate::command;
 use crate::engine::Engine;
 use crate::pubsub::Space;
@@ -72,14 +73,14 @@ pub struct Client {
 impl Client {
     fn of(session: &Session) -> Client {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (library, version) = &session.library;
+        let (library, version) = (whole(&session.library.0), whole(&session.library.1));
         Client {
             number: session.number,
             user: session.user.clone(),
             address: session.address.clone(),
             local_address: session.local_address.clone(),
-            name: text(&session.name),
-            library: text(&[&**library, &**version].join(&b' ')).trim_end().to_owned(),
+            name: text(whole(&session.name)),
+            library: text(&[library, version].join(&b' ')).trim_end().to_owned(),
             db: session.db,
             protocol: session.protocol,
             since: session.since,

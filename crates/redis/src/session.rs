@@ -47,6 +47,8 @@ pub struct Blocked {
     pub until: Option<i64>,
     /// What is replied when the time is over.
     pub otherwise: Otherwise,
+    /// What it has done before it blocked: XREADGROUP makes its consumer.
+    pub barrier: Option<Barrier>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

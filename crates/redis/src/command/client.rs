@@ -238,7 +238,7 @@ fn list(call: &mut Call<'_>) -> Outcome {
 
 /// A connection as CLIENT LIST shows it. Buffers are the worker's, and not counted here.
 fn line(session: &Session, now: i64) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(whole(bytes)).into_owned();
     let seconds = |since: i64| now.saturating_sub(since).max(0) / 1000;
     let tracking = session.tracking.as_deref();
     let (commands, bytes) = match &session.multi {

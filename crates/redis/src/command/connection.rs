@@ -127,9 +127,9 @@ pub fn parse_hello(args: Args<'_>) -> Result<Hello<'_>, Failure> {
     Ok(hello)
 }
 
-/// A name that CLIENT LIST can show in one line.
+/// A name that CLIENT LIST can show in one line: up to a zero byte.
 pub fn check_name<'a>(name: &'a [u8], what: &str) -> Result<&'a [u8], Failure> {
-    if name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+    if whole(name).iter().all(|byte| (b'!'..=b'~').contains(byte)) {
         return Ok(name);
     }
     Err(Failure::said(format!("ERR {what} cannot contain spaces, newlines or special characters.")))

@@ -23,6 +23,20 @@ impl Engine {
         done
     }
 
+    /// The same of a unit that has blocked. It keeps its place in the queue whatever becomes of what
+    /// it has only seen.
+    pub(super) fn end_blocked(&mut self, session: &mut Session) {
+        let shards = self.keys.unit_shards();
+        let done = self.keys.end(None);
+        let Some(barrier) = done.barrier.filter(|_| done.changed > 0) else { return };
+        session.waits_for(barrier, shards);
+        self.keys.flow.open(barrier.shard).waiters.push(session.conn);
+        self.follow_up(Some(barrier));
+        if let Some(blocked) = &mut session.blocked {
+            blocked.barrier = Some(barrier);
+        }
+    }
+
     /// Messages and notifications of the unit that has ended.
     pub(super) fn follow_up(&mut self, barrier: Option<Barrier>) {
         let after = self.keys.take_after();

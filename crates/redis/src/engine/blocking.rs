@@ -236,7 +236,7 @@ impl Engine {
         self.count(&blocked, error);
         self.finish_reply(&mut session, &mut reply, 0);
         self.server.sessions.put_back(session);
-        self.answer(conn, reply, None);
+        self.answer(conn, reply, blocked.barrier);
     }
 
     /// A command that has blocked is counted once, at its end.

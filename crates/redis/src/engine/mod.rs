@@ -407,7 +407,7 @@ impl Engine {
                 }
                 Err(Failure::Blocked) => {
                     reply.rewind(mark);
-                    self.keys.end(None);
+                    self.end_blocked(session);
                     self.tell_monitors(session);
                     return Ran::Blocked;
                 }

@@ -380,3 +380,18 @@ fn a_command_that_blocked_is_counted_once() {
         assert!(info.contains(field), "{field} in {info}");
     }
 }
+
+/// It blocked, and had made its consumer before: it was answered before that was committed, and its
+/// next command did not see it.
+#[test]
+fn what_a_command_has_done_before_it_blocks_is_committed_before_it_is_answered() {
+    let mut rig = Rig::new();
+    rig.check("XGROUP CREATE s g 0 MKSTREAM", "OK");
+    rig.tables.lock().slow = true;
+    rig.check("XREADGROUP GROUP g ann BLOCK 10 STREAMS s >", "");
+    let consumers = rig.ran("XINFO CONSUMERS s g");
+    assert!(consumers.is_some(), "it sees the consumer that is not committed");
+    rig.tables.commit();
+    rig.pass(20);
+    assert_eq!(rig.told(rig.conn), ["(nil array)"]);
+}

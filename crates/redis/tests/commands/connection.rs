@@ -228,6 +228,19 @@ fn tracking_by_prefix_by_choice_and_by_redirection() {
     assert!(rig.run("CLIENT TRACKINGINFO").contains("broken_redirect"));
 }
 
+/// Redis looks at names as at strings of C.
+#[test]
+fn a_name_ends_at_a_zero_byte() {
+    let mut rig = Rig::new();
+    rig.check("CLIENT SETNAME \"a\\x00 \\x0a\"", "OK");
+    rig.check("CLIENT GETNAME", r#""a\x00 \n""#);
+    assert!(rig.run("CLIENT LIST").contains(" name=a age="));
+    rig.check(
+        "CLIENT SETNAME \"a \"",
+        "!ERR Client names cannot contain spaces, newlines or special characters.",
+    );
+}
+
 #[test]
 fn a_subcommand_that_there_is_not_spoils_a_transaction() {
     for line in [

@@ -481,6 +481,7 @@ fn a_later_write_is_not_committed_before_a_read_of_its_key() {
     assert_eq!((append, read.shard), (read, write.shard), "all in one batch");
     rig.turn();
     assert_eq!(rig.tables.lock().batches, before + 1);
+}
 
 #[test]
 fn a_key_that_was_over_when_it_was_watched_may_go_but_not_come_back() {

@@ -356,7 +356,7 @@ fn read_hello<'a>(args: Args<'a>) -> Result<Hello<'a>, Vec<u8>> {
             at += 3;
         } else if args.is(at, "setname") && more >= 1 {
             let name = args.at(at + 1);
-            if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+            if !whole(name).iter().all(|byte| (b'!'..=b'~').contains(byte)) {
                 return Err("ERR Client names cannot contain spaces, newlines or special \
                             characters."
                     .into());
