@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from . import memtier, pgbench, proc
 from .loads import (
     CPU_DATABASE,
@@ -24,9 +26,11 @@ from .pgbench import Amount, Profile
 from .processes import BenchError
 from .results import LoadInfo, Metric
 from .sides import Side
-from .sides.redis import Upserts
+from .sides.redis import PondageRedis, Upserts
 
 OPERATIONS = Metric("ops", "operations/s", "", 0, True)
+# With the time until all that was acknowledged is in the tables, where that comes later.
+SUSTAINED = Metric("sustained", "operations/s until in rows", "", 0, True)
 DATABASE = "redis"
 TINY_REQUESTS = 2_000
 FILL_SECONDS = 300.0
@@ -42,7 +46,7 @@ class RedisLoad(Load):
         writes = shape.sets > 0 or shape.counter
         metrics = [OPERATIONS, P50, P99, CPU_GATEWAY, CPU_DATABASE, CPU_LOAD]
         if writes:
-            metrics += [WAL, WAL_SYNCS]
+            metrics += [SUSTAINED, WAL, WAL_SYNCS]
         words = "INCR counter" if shape.counter else f"ratio {shape.sets}:{shape.gets}"
         self.info = LoadInfo(
             key=key,
@@ -69,18 +73,22 @@ class RedisLoad(Load):
             if isinstance(side, Upserts):
                 return self._upserts(context, side)
             self._fill(context, side)
+            self._sync(context, side)
             proc.settle(cluster.pid)
             before = cluster.wal()
             measured = self._memtier(context, side)
             seconds = float(context.amount.seconds)
             elapsed = measured.elapsed if context.tiny else seconds
             summary = memtier.parse(measured.output, elapsed)
+            behind = self._sync(context, side)
             metrics = self._metrics(measured, summary.operations)
             metrics |= {
                 "ops": summary.per_second,
                 "p50_ms": summary.p50_ms,
                 "p99_ms": summary.p99_ms,
             }
+            if behind is not None and SUSTAINED in self.info.metrics:
+                metrics["sustained"] = summary.operations / (elapsed + behind)
             if side.pid is not None:
                 metrics |= memory_metrics(side.pid)
         proc.settle(cluster.pid)
@@ -102,6 +110,15 @@ class RedisLoad(Load):
                 timeout=FILL_SECONDS,
                 directory=context.scratch,
             )
+
+    def _sync(self, context: Context, side: Side) -> float | None:
+        """Waits until what is in the journal is in the tables: so many seconds."""
+        if not isinstance(side, PondageRedis) or not side.journal:
+            return None
+        began = time.monotonic()
+        with context.cluster.client(DATABASE) as client:
+            client.query("SELECT redis.sync('5 min')")
+        return time.monotonic() - began
 
     def _memtier(self, context: Context, side: Side) -> Measured:
         requests = TINY_REQUESTS if context.tiny else None

@@ -8,16 +8,16 @@
 //! In the tables, removals come before what is put, and the whole is one transaction.
 
 mod elements;
+mod index;
 mod journal;
 mod parameters;
-
-use hashbrown::HashMap;
 
 use crate::keyspace::{Changed, NEVER, UNKNOWN};
 use crate::rows::Rows;
 use crate::value::{Kind, Value};
 
 use elements::{Elements, Trims};
+use index::Index;
 pub use journal::Malformed;
 pub use parameters::Fence;
 
@@ -103,9 +103,6 @@ struct Check {
     expect: Expect,
 }
 
-/// Where a row is that has been named before, by database or collection and name.
-type Index<Of> = HashMap<(Of, Box<[u8]>), usize, foldhash::fast::RandomState>;
-
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -119,7 +116,7 @@ pub struct Batch {
     elements: [Elements; elements::TABLES],
     trims: Trims,
     /// Where keys are in `keys`; only while folding.
-    index: Option<Index<u16>>,
+    index: Option<Index>,
 }
 
 impl Batch {
@@ -250,13 +247,14 @@ impl Batch {
 
     fn key(&mut self, db: u16, key: &[u8], row: Option<KeyRow>, expect: Expect) {
         if let Some(index) = &mut self.index {
-            if let Some(at) = index.get(&(db, Box::from(key))) {
-                let known = &mut self.keys[*at];
+            let (keys, bytes) = (&self.keys, &self.bytes);
+            let is_same = |at: usize| keys[at].db == db && keys[at].key.of(bytes) == key;
+            if let Some(at) = index.find_or_add(i64::from(db), key, keys.len(), is_same) {
+                let known = &mut self.keys[at];
                 abandon(&mut self.orphans, known, row.as_ref().map_or(0, |row| row.kid));
                 known.row = row;
                 return;
             }
-            index.insert((db, Box::from(key)), self.keys.len());
         }
         let key = keep(&mut self.bytes, key);
         self.keys.push(Key { db, key, expect, row });
@@ -266,7 +264,8 @@ impl Batch {
         let Some(index) = &mut self.index else { return };
         index.clear();
         for (at, key) in self.keys.iter().enumerate() {
-            index.insert((key.db, Box::from(key.key.of(&self.bytes))), at);
+            // Each is there once.
+            index.find_or_add(i64::from(key.db), key.key.of(&self.bytes), at, |_| false);
         }
     }
 

@@ -2,7 +2,8 @@
 
 use hashbrown::HashMap;
 
-use super::{keep, Index, Span};
+use super::index::Index;
+use super::{keep, Span};
 
 /// The tables, as indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +31,12 @@ pub(super) struct Element {
 pub(super) struct Elements {
     pub rows: Vec<Element>,
     /// Where rows are; only while folding.
-    index: Option<Index<i64>>,
+    index: Option<Index>,
 }
 
 impl Elements {
     pub fn fold(&mut self) {
-        self.index = Some(HashMap::default());
+        self.index = Some(Index::default());
     }
 
     pub fn clear(&mut self) {
@@ -52,11 +53,12 @@ impl Elements {
     pub fn write(&mut self, bytes: &mut Vec<u8>, kid: i64, name: &[u8], value: Option<&[u8]>) {
         let value = value.map(|value| keep(bytes, value));
         if let Some(index) = &mut self.index {
-            if let Some(at) = index.get(&(kid, Box::from(name))) {
-                self.rows[*at].value = value;
+            let rows = &self.rows;
+            let is_same = |at: usize| rows[at].kid == kid && rows[at].name.of(bytes) == name;
+            if let Some(at) = index.find_or_add(kid, name, rows.len(), is_same) {
+                self.rows[at].value = value;
                 return;
             }
-            index.insert((kid, Box::from(name)), self.rows.len());
         }
         let name = keep(bytes, name);
         self.rows.push(Element { kid, name, value });
@@ -145,8 +147,11 @@ impl Elements {
         if usize::try_from(span).is_ok_and(|span| span < self.rows.len()) {
             let Some(index) = &self.index else { return };
             for pos in from..=to {
-                if let Some(at) = index.get(&(kid, Box::from(pos.to_be_bytes()))) {
-                    self.rows[*at].value = None;
+                let name = pos.to_be_bytes();
+                let rows = &self.rows;
+                let is_same = |at: usize| rows[at].kid == kid && rows[at].name.of(bytes) == name;
+                if let Some(at) = index.find(kid, &name, is_same) {
+                    self.rows[at].value = None;
                 }
             }
             return;
