@@ -63,7 +63,7 @@ impl Keyspace {
         Ok(self.look(key)?.map(Value::kind))
     }
 
-    /// When the key expires: none when it does not exist, [`NEVER`] when it does not expire.
+    /// When the key expires: none when it does not exist, [`super::NEVER`] when it does not expire.
     pub fn expires(&mut self, key: &[u8]) -> Result<Option<i64>, Failure> {
         if self.peek(key)?.is_none() {
             return Ok(None);
