@@ -126,6 +126,9 @@ fn delete(call: &mut Call<'_>) -> Outcome {
 }
 
 fn flush(call: &mut Call<'_>) -> Outcome {
+    if call.args.len() > 3 {
+        return Err(unknown_or_arity("function", call.args));
+    }
     check_mode(call.args, "ERR FUNCTION FLUSH only supports SYNC|ASYNC option")?;
     script::with_libraries(call, Scripts::flush_libraries)?;
     call.reply.ok();
