@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use ::redis::reply::{Recorded, Reply};
 use ::redis::server::Event;
-use ::redis::store::Told;
 
 use super::{World, TRUSTING};
 use crate::control::messages::{OpenError, OpenKind, ToControl, ToWorker};
@@ -65,12 +64,7 @@ fn what_is_undone_twice_keeps_its_order() {
     let mut world = World::new(TRUSTING);
     let client = world.connect();
     world.says(client, b"INCR a\r\nINCR b\r\nSET a 9\r\n", "");
-    let fail = |world: &World| {
-        let mut asked = world.tables.lock();
-        let sent = std::mem::take(&mut asked.sent);
-        asked.told.extend(sent.into_iter().map(|number| Told::Conflict { number }));
-    };
-    fail(&world);
+    world.fail();
     for _ in 0..100 {
         world.plane.told(ToWorker::RedisEvents);
         world.turn();
@@ -81,9 +75,7 @@ fn what_is_undone_twice_keeps_its_order() {
         }
     }
     assert!(!world.tables.lock().sent.is_empty());
-    fail(&world);
-    world.plane.told(ToWorker::RedisEvents);
-    world.settle();
+    world.undo();
     for _ in 0..3 {
         world.commit();
     }
@@ -97,12 +89,7 @@ fn what_had_blocked_is_not_queued_when_it_is_undone_twice() {
     let (client, other) = (world.connect(), world.connect());
     world.says(client, b"BLPOP l 0\r\nMULTI\r\nINCR b\r\nEXEC\r\n", "");
     world.says(other, b"RPUSH l x\r\n", "");
-    let fail = |world: &World| {
-        let mut asked = world.tables.lock();
-        let sent = std::mem::take(&mut asked.sent);
-        asked.told.extend(sent.into_iter().map(|number| Told::Conflict { number }));
-    };
-    fail(&world);
+    world.fail();
     let conn = world.plane.clients[client].conn;
     for _ in 0..100 {
         world.plane.told(ToWorker::RedisEvents);
@@ -114,9 +101,7 @@ fn what_had_blocked_is_not_queued_when_it_is_undone_twice() {
         }
     }
     assert!(!world.tables.lock().sent.is_empty());
-    fail(&world);
-    world.plane.told(ToWorker::RedisEvents);
-    world.settle();
+    world.undo();
     for _ in 0..3 {
         world.commit();
     }

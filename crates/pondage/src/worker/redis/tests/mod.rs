@@ -250,11 +250,16 @@ impl World {
 
     /// Everything that was sent is not, and will not be.
     fn undo(&mut self) {
+        self.fail();
+        self.settle();
+    }
+
+    /// The same, to be heard in the next turn.
+    fn fail(&mut self) {
         let mut asked = self.tables.lock();
         let sent = std::mem::take(&mut asked.sent);
         asked.told.extend(sent.into_iter().map(|number| Told::Conflict { number }));
         drop(asked);
         self.plane.told(ToWorker::RedisEvents);
-        self.settle();
     }
 }
