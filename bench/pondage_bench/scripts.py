@@ -14,6 +14,9 @@ PIPELINE_DEPTH = 20
 DEEP_PIPELINE_DEPTH = 50
 PIPELINED, DEEPLY_PIPELINED, SINGLE_ROW_WRITES = "pipelined", "deeply-pipelined", "writes"
 UPSERT, UPSERT_ONE = "upsert", "upsert-one"
+UPSERT_4K, UPSERT_16K = "upsert-4k", "upsert-16k"
+#: Random values of `payloads`, for upserts that are too large to be made in a statement.
+PAYLOADS = 256
 
 _RANDOM_AID = "\\set aid random(1, 100000 * :scale)\n"
 # As pgbench's own `-S`.
@@ -68,6 +71,21 @@ SCRIPTS = {
         writes=True,
     ),
 }
+
+
+def _large_upsert(size: int, keys: int) -> Script:
+    return Script(
+        f"\\set key random(1, {keys})\n\\set n random(1, {PAYLOADS})\n"
+        "INSERT INTO upserts SELECT int4send(:key::int), val FROM payloads "
+        f"WHERE size = {size} AND n = :n::int"
+        " ON CONFLICT (key) DO UPDATE SET val = excluded.val;\n",
+        1,
+        writes=True,
+    )
+
+
+SCRIPTS[UPSERT_4K] = _large_upsert(4096, 131_072)
+SCRIPTS[UPSERT_16K] = _large_upsert(16384, 32_768)
 
 
 def write_scripts(supervisor: Supervisor) -> None:

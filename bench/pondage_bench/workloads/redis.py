@@ -14,13 +14,14 @@ from ..memtier import KEYS, Shape
 from ..pgbench import Amount
 from ..postgres import Cluster
 from ..redis_loads import DATABASE, RedisLoad
-from ..scripts import UPSERT, UPSERT_ONE, write_scripts
+from ..scripts import PAYLOADS, UPSERT, UPSERT_4K, UPSERT_16K, UPSERT_ONE, write_scripts
 from ..sides import Peer, Side
 from ..sides.redis import PERSISTENCE, PondageRedis, RedisServer, Upserts
 from .base import Options, Workload
 
 PIPELINE = 32
-SIZES = (128, 4096, 16384)
+# The sizes, each with the script of the same write in SQL.
+SIZES = {128: UPSERT, 4096: UPSERT_4K, 16384: UPSERT_16K}
 CLIENTS = (128, 512)
 # As many bytes of values at most, so that the larger ones fit in memory, too.
 DATA_BYTES = 512 << 20
@@ -62,7 +63,18 @@ class Redis(Workload):
                 "INSERT INTO upserts SELECT int4send(n), sha512(int4send(n)) || "
                 f"sha512(int4send(-n)) FROM generate_series(1, {KEYS}) n"
             )
-            client.query("VACUUM ANALYZE upserts")
+            # As memtier's: random, so that nothing is gained by compressing them.
+            client.query(
+                "CREATE TABLE payloads (size int, n int, val bytea, PRIMARY KEY (size, n))"
+            )
+            for size in SIZES:
+                client.query(
+                    f"INSERT INTO payloads SELECT {size}, n, (SELECT string_agg("
+                    "sha512(int8send(n * 1000003::int8 + part)), '') "
+                    f"FROM generate_series(1, {size // 64}) part) "
+                    f"FROM generate_series(1, {PAYLOADS}) n"
+                )
+            client.query("VACUUM ANALYZE upserts, payloads")
         return []
 
     def loads(self, options: Options) -> Sequence[Load]:
@@ -83,7 +95,7 @@ def _matrix(clients: int, size: int) -> list[Load]:
         for what, sets, gets in (("write", 1, 0), ("read", 0, 1), ("mixed", 1, 1)):
             key = f"{what}{'-pipelined' if pipeline > 1 else ''}-{clients}@{size}"
             shape = Shape(clients, size, sets, gets, pipeline, keys)
-            upsert = UPSERT if what == "write" and size == SIZES[0] else None
+            upsert = SIZES[size] if what == "write" else None
             title = f"{what.capitalize()}, {clients} clients, {size} B{deep}"
             loads.append(RedisLoad(key, title, shape, upsert))
     return loads
