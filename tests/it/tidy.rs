@@ -12,14 +12,15 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("sql", &[]),
     ("backend", &["wire"]),
+    ("cache", &["wire", "sql", "backend"]),
     ("redis", &["wire", "backend"]),
-    ("pondage", &["wire", "sql", "backend", "redis"]),
+    ("pondage", &["wire", "sql", "backend", "cache", "redis"]),
     ("tests", &[]),
 ];
 
 /// Crates that do IO, read clocks, log or draw random numbers, and the rooms that must do without
 /// them, directly or through others.
-const PURE_ROOMS: &[&str] = &["wire", "sql", "backend", "redis"];
+const PURE_ROOMS: &[&str] = &["wire", "sql", "backend", "cache", "redis"];
 const IMPURE_CRATES: &[&str] =
     &["mio", "tokio", "socket2", "rustls", "tracing", "log", "rand", "getrandom", "libc"];
 /// Rooms that may have one of them nevertheless: the bridge to Lua needs its types and its lock.
@@ -31,6 +32,7 @@ const PURE_PATHS: &[&str] = &[
     "crates/wire/src",
     "crates/sql/src",
     "crates/backend/src",
+    "crates/cache/src",
     "crates/pondage/src/session",
     "crates/pondage/src/worker/plane",
     "crates/pondage/src/worker/redis",

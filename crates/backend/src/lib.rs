@@ -16,6 +16,7 @@ pub mod carrier;
 pub mod login;
 pub mod moment;
 pub mod pool;
+pub mod replication;
 pub mod reply;
 pub mod server;
 pub mod settings;

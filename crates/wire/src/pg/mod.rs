@@ -16,6 +16,7 @@ pub mod auth;
 pub mod backend;
 pub mod frame;
 pub mod frontend;
+pub mod pgoutput;
 pub mod sqlstate;
 pub mod startup;
 

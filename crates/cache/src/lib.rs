@@ -1,0 +1,1 @@
+//! Results of reads, kept until the replication stream says that they may have changed.
