@@ -73,9 +73,10 @@ impl Pulses {
         self.in_flight.len()
     }
 
-    /// The oldest pulse is answered. `applied` is how far the stream has been applied.
-    pub fn answer(&mut self, snapshot: &[u8], lsn: u64, applied: u64) {
-        let Some(number) = self.in_flight.pop_front() else { return };
+    /// The oldest pulse is answered. `applied` is how far the stream has been applied. Gives the
+    /// position that counts.
+    pub fn answer(&mut self, snapshot: &[u8], lsn: u64, applied: u64) -> Option<u64> {
+        let number = self.in_flight.pop_front()?;
         if let Some((snapshot, lsn)) = self.last.take_if(|(_, lsn)| *lsn <= applied) {
             self.covered = Some((snapshot, lsn));
         }
@@ -84,13 +85,14 @@ impl Pulses {
         };
         // Nothing has been committed since.
         let earlier = quiet(&self.covered).or_else(|| quiet(&self.last));
-        let lsn = earlier.unwrap_or(lsn);
         let floor = self.answered.back().map_or(0, |answered| answered.lsn);
+        let lsn = earlier.unwrap_or(lsn).max(floor);
         self.last = Some((snapshot.into(), lsn));
         if self.answered.len() == REMEMBERED {
             self.answered.pop_front();
         }
-        self.answered.push_back(Answered { number, lsn: lsn.max(floor) });
+        self.answered.push_back(Answered { number, lsn });
+        Some(lsn)
     }
 
     /// The connection is lost: what was asked will not be answered.

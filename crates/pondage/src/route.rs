@@ -124,6 +124,8 @@ pub enum Way {
     Batch,
     /// In its own transaction, acknowledged with others after one flush.
     Train,
+    /// Nowhere: it was answered with a result that had been kept.
+    Kept,
 }
 
 impl Way {
@@ -133,6 +135,7 @@ impl Way {
             Way::Pipeline => "pipeline",
             Way::Batch => "batch",
             Way::Train => "train",
+            Way::Kept => "cache",
         }
     }
 }

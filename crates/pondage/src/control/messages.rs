@@ -104,6 +104,12 @@ pub enum ToControl {
         shape: u32,
         text: Box<[u8]>,
     },
+    /// Results of this database's reads are to be kept: its stream is to be followed, if it is not
+    /// already.
+    Follow {
+        config: Arc<PoolConfig>,
+        proven: Option<Credential>,
+    },
     /// A client has changed definitions in this database: every worker is told
     /// [`ToWorker::Redefined`].
     Redefined {
@@ -117,6 +123,9 @@ pub enum OpenKind {
     Pooled,
     /// For one client that asked for replication, with its own start-up parameters.
     Replication { parameters: Vec<(String, String)> },
+    /// To ask how far PostgreSQL is; answered by [`ToWorker::LinkOpened`], the ticket being the
+    /// connection's number.
+    Pulse,
     /// For the engine of the Redis door; answered by [`ToWorker::RedisOpened`], the ticket being
     /// the connection's number.
     Redis,
@@ -172,6 +181,10 @@ pub enum ToWorker {
     },
     ServerOpened {
         ticket: u64,
+        result: Result<Box<Opened>, OpenError>,
+    },
+    LinkOpened {
+        link: u64,
         result: Result<Box<Opened>, OpenError>,
     },
     RedisOpened {
@@ -231,6 +244,8 @@ pub enum ToWorker {
         tls: Option<Arc<rustls::ServerConfig>>,
     },
     Shutdown(Shutdown),
+    /// The stream of a database has come so far as somebody waits for.
+    Applied,
     /// Between workers: the engine of the Redis door has something for this one.
     RedisEvents,
     /// Between workers: `worker` has clients waiting in this pool and no server for them.

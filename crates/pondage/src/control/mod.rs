@@ -129,6 +129,7 @@ impl Control {
                 self.tell(
                     worker,
                     match kind {
+                        OpenKind::Pulse => ToWorker::LinkOpened { link: ticket, result },
                         OpenKind::Redis => ToWorker::RedisOpened { link: ticket, result },
                         _ => ToWorker::ServerOpened { ticket, result },
                     },

@@ -6,7 +6,6 @@
 //! too old for this client makes it wait for a moment; see `pulses.rs`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use backend::moment::Moment;
 use backend::settings::Settings;
@@ -185,7 +184,7 @@ impl Plane {
         if config.cache < CacheMode::Manual || reads.is_some_and(|reads| reads.strange) {
             return Look::Pass;
         }
-        if !database.serves(self.now, config.cache_max_lag) {
+        if !database.serves() {
             totals.unserved += 1;
             return Look::Pass;
         }
@@ -209,7 +208,8 @@ impl Plane {
                     && (!describes || entry.description().is_some()) =>
             {
                 let freshness = shape.freshness.unwrap_or(config.cache_freshness);
-                match database.is_new_enough(&entry, freshness, reads) {
+                let max_lag = shape.max_lag.unwrap_or(config.cache_max_lag);
+                match database.is_new_enough(&entry, freshness, reads, self.now, max_lag) {
                     Ok(()) => return Look::Serve(entry),
                     Err(need) => {
                         let waited = reads.and_then(|reads| reads.awaits);
@@ -234,7 +234,7 @@ impl Plane {
             return Look::Pass;
         }
         if database.shared.tags.newest(&tags) > database.shared.settled() {
-            database.unsettled(self.now);
+            database.settle(self.now);
             totals.unsettled += 1;
             return Look::Pass;
         }
@@ -301,7 +301,7 @@ impl Plane {
             Some(bound) => {
                 pool.totals.bind_count += 1;
                 if let Some(parse) = &bound.parse {
-                    self.unnamed_parsed(slot, parse);
+                    self.unnamed_parsed(slot, parse, None);
                 }
             }
         }
@@ -326,7 +326,7 @@ impl Plane {
         }
         reads.awaits.get_or_insert(fresh).need = need;
         client.hold = Hold::Stream;
-        database.wait(slot, need);
+        database.wait(slot, need, now);
     }
 
     /// PostgreSQL has answered a client: it has seen what was committed by now, and what it got may
@@ -348,13 +348,7 @@ impl Plane {
         let entry = Arc::new(entry);
         if database.store.put(fill.hash, entry.clone()) {
             pool.totals.cached.fills += 1;
-            database.kept(seen, entry, self.now);
+            database.keep(seen, entry, self.now);
         }
-    }
-
-    /// How long a client's request may be held back by the stream, at the longest.
-    pub(super) fn held_by_stream(&self, slot: u32) -> Option<Duration> {
-        let waits = self.clients.get(slot)?.reads.as_ref()?.awaits?;
-        Some(waits.until.since(self.now))
     }
 }

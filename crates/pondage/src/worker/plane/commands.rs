@@ -71,6 +71,9 @@ impl Plane {
             | ToWorker::Server(_)
             | ToWorker::LoggedIn { .. }
             | ToWorker::RedisOpened { .. }
+            | ToWorker::LinkOpened { .. }
+            // Who waits is looked at at the end of every turn.
+            | ToWorker::Applied
             | ToWorker::RedisEvents => {}
         }
     }

@@ -80,11 +80,13 @@ impl Plane {
             failing: None,
             shapes: Shapes::default(),
             company: Company::default(),
+            cache: None,
             config,
         });
         self.pool_by_name.insert(name, at);
         at
     }
+
 
     pub(super) fn limits(&self, config: &PoolConfig) -> pool::Limits {
         let mut also = Vec::new();

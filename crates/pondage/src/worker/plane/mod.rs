@@ -8,6 +8,7 @@
 //! carries out the [`Effect`]s. The epoll driver and the simulator are the two drivers.
 
 mod arrivals;
+mod caching;
 mod commands;
 mod company;
 mod joining;
@@ -15,6 +16,7 @@ mod lending;
 mod login;
 mod mishaps;
 mod opening;
+mod pulses;
 mod replies;
 mod report;
 mod requests;
@@ -38,11 +40,13 @@ use backend::reply::Owner;
 use backend::server::Server;
 use backend::settings::{Interner, Settings};
 use backend::statement::{Numbers, Registry};
+use cache::request::Request;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use sql::Scan;
 use wire::pg::auth::ScramVerifier;
 
+use crate::caches::Caches;
 use crate::config::{Config, PoolConfig};
 use crate::control::messages::{OpenError, Opened, PoolName, Ref, Shutdown, ToControl, ToWorker};
 use crate::link::Ends;
@@ -52,7 +56,10 @@ use crate::session::unit::Unit;
 use crate::worker::shapes::Shapes;
 use crate::worker::slots::Slots;
 use crate::worker::snapshot::Totals;
+pub use caching::Reads;
+use caching::PoolCache;
 use company::Company;
+use pulses::DatabaseCache;
 use replies::Happened;
 
 /// Bytes that may wait for a client before its server is no longer read, and the other way round.
@@ -78,6 +85,7 @@ pub struct Common {
     pub clients: Budget,
     statements: Numbers,
     ids: AtomicU64,
+    pub caches: Caches,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,6 +136,8 @@ pub enum Effect {
         slot: u32,
         early: Vec<u8>,
     },
+    /// The connection of a database's cache.
+    CloseLink(u32),
     Control(ToControl),
     Peer(u8, ToWorker),
     /// Send this idle server, forgotten here, to another worker.
@@ -230,6 +240,7 @@ pub struct PoolState {
     pub failing: Option<Failing>,
     pub shapes: Shapes,
     pub company: Company,
+    pub cache: Option<PoolCache>,
 }
 
 /// The end of a log-in for clients that ask for the same.
@@ -281,6 +292,11 @@ pub struct Plane {
     events: Vec<(Owner, Happened)>,
     buffers: Vec<Vec<u8>>,
     scan: Scan,
+    request: Request,
+    /// The caches of the databases.
+    caches: Vec<DatabaseCache>,
+    /// Those whose connections have bytes to write.
+    pub written_links: Vec<u32>,
     #[allow(clippy::vec_box)] // The boxes are what is kept: clients hold one each.
     spare_units: Vec<Box<Unit>>,
     /// Pools whose company is in use.
@@ -345,6 +361,9 @@ impl Plane {
             events: Vec::new(),
             buffers: Vec::new(),
             scan: Scan::default(),
+            request: Request::default(),
+            caches: Vec::new(),
+            written_links: Vec::new(),
             spare_units: Vec::new(),
             shared: Vec::new(),
             paced: Vec::new(),
@@ -375,6 +394,7 @@ impl Plane {
             self.next_tick = self.now.after(timers::TICK);
             self.tick();
         }
+        self.wake_readers();
         // A client that is resumed may free a server for the next one; each is resumed at most
         // once a turn and client, so that a long pipeline does not keep the turn from ending.
         for _ in 0..self.resumable.len() {
@@ -388,6 +408,7 @@ impl Plane {
         }
         self.check_carriers();
         self.dispatch();
+        self.send_pulses();
         self.check_waits();
         self.clients.end_turn();
         self.servers.end_turn();
@@ -431,6 +452,9 @@ impl Plane {
             last: None,
             alone: None,
             corked: false,
+            fill: None,
+            reads: None,
+            begun: None,
             close_needed: false,
             queued_out: false,
             queued_resume: false,
