@@ -16,6 +16,8 @@ pub mod plan;
 pub mod position;
 pub mod recipe;
 pub mod request;
+pub mod shared;
 pub mod store;
 pub mod tags;
 pub mod value;
+pub mod watch;

@@ -20,4 +20,6 @@ pub struct Plan {
     pub slots: Vec<Slot>,
     /// Its results depend on settings such as TimeZone.
     pub settings: bool,
+    /// What the applier must have seen before an answer may be kept.
+    pub generation: u64,
 }

@@ -230,7 +230,7 @@ impl Plane {
         let version = database.shared.applied().number;
         let mut tags = SmallVec::new();
         plan.recipe.tags(request, &database.shared.tags, &mut tags);
-        if !database.shared.watch.is_seen(plan.generation) {
+        if !database.shared.watch.has_seen(plan.generation) {
             return Look::Pass;
         }
         if database.shared.tags.newest(&tags) > database.shared.settled() {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use backend::calls::{Calls, Heard};
 use backend::login::Credential;
 use backend::moment::Moment;
-use cache::apply::{Shared, Snapshot};
+use cache::shared::{Shared, Snapshot};
 use cache::entry::Entry;
 use cache::position::{Pulses, Seen};
 use cache::store::Store;
@@ -64,8 +64,8 @@ pub struct DatabaseCache {
     /// When a pulse is to be sent.
     due: Option<Moment>,
     last_sent: Moment,
-    /// When those in flight were sent.
-    sent: VecDeque<Moment>,
+    /// When those in flight were sent, and how many streams had begun by then.
+    sent: VecDeque<(Moment, u64)>,
     /// Positions that have been told and are not yet applied, with when they were asked for.
     unverified: VecDeque<(Moment, u64)>,
     /// All that was committed by then is applied.
@@ -210,12 +210,12 @@ impl DatabaseCache {
     /// A pulse is answered.
     fn answered(&mut self, snapshot: &[u8], lsn: u64) {
         let applied = self.shared.applied().lsn;
-        let number = self.pulses.answer(snapshot, lsn, applied);
-        let asked = self.sent.pop_front();
+        let position = self.pulses.answer(snapshot, lsn, applied);
+        let Some((asked, started)) = self.sent.pop_front() else { return };
         if let Some(snapshot) = Snapshot::parse(snapshot) {
-            self.shared.settle(&snapshot);
+            self.shared.settle(&snapshot, started);
         }
-        if let (Some(asked), Some(lsn)) = (asked, number) {
+        if let Some(lsn) = position {
             self.unverified.push_back((asked, lsn));
         }
         self.verify(applied);
@@ -225,7 +225,7 @@ impl DatabaseCache {
                 entry.covered_by(lsn);
             }
         }
-        if !self.kept.is_empty() || self.shared.is_unsettled() {
+        if !self.kept.is_empty() || self.shared.unsettled_count() > 0 {
             self.want(self.last_sent.after(PACE));
         }
     }
@@ -243,13 +243,13 @@ impl DatabaseCache {
             return false;
         }
         self.pulses.send();
-        self.sent.push_back(now);
+        self.sent.push_back((now, self.shared.starts()));
         (self.due, self.last_sent) = (None, now);
         true
     }
 
     fn is_dead(&self, now: Moment) -> bool {
-        self.sent.front().is_some_and(|sent| now.since(*sent) > SILENCE)
+        self.sent.front().is_some_and(|(sent, _)| now.since(*sent) > SILENCE)
     }
 
     fn lost(&mut self, now: Moment) {
