@@ -4,27 +4,21 @@ use smallvec::SmallVec;
 use sql::Literal;
 use wire::pg::frontend::BindTail;
 
-use crate::plan::Plan;
+use crate::plan::{Plan, Slot};
 use crate::recipe::{Source, Value, Values};
 
 /// Keys that are longer are not kept. Bytes.
 pub const KEY_BYTES_MAX: usize = 8 << 10;
-
-/// Types whose text may be a word that means another value tomorrow: `now`, `today`.
-///
-/// Source: PostgreSQL docs, "Date/Time Input", Special Values.
-const TIMES: [u32; 6] = [oid::DATE, oid::TIME, oid::TIMESTAMP, oid::TIMESTAMPTZ, oid::TIMETZ, 702];
 
 /// Source: `src/include/catalog/pg_type.dat`.
 mod oid {
     pub const INT8: u32 = 20;
     pub const INT2: u32 = 21;
     pub const INT4: u32 = 23;
-    pub const DATE: u32 = 1082;
-    pub const TIME: u32 = 1083;
-    pub const TIMESTAMP: u32 = 1114;
-    pub const TIMESTAMPTZ: u32 = 1184;
-    pub const TIMETZ: u32 = 1266;
+    pub const TEXT: u32 = 25;
+    pub const UNKNOWN: u32 = 705;
+    pub const BPCHAR: u32 = 1042;
+    pub const VARCHAR: u32 = 1043;
 }
 
 /// How the client asks.
@@ -33,8 +27,8 @@ pub struct Asked<'a> {
     /// The text, with what was scanned in it.
     pub text: &'a [u8],
     pub literals: &'a [Literal],
-    /// Values and formats of the extended protocol.
-    pub bind: Option<BindTail<'a>>,
+    /// Values and formats of the extended protocol, and the declared types as in a Parse.
+    pub bind: Option<(BindTail<'a>, &'a [u8])>,
 }
 
 /// One value: where its bytes are in the key.
@@ -65,17 +59,27 @@ impl Request {
         if plan.settings {
             self.key.extend_from_slice(&formatting.to_be_bytes());
         }
-        self.formats(asked.bind.as_ref().map_or(&[][..], |bind| bind.results));
-        let given: SmallVec<[_; 8]> = asked.bind.iter().flat_map(BindTail::values).collect();
+        let types = asked.bind.map_or(&[][..], |(_, types)| types.get(2..).unwrap_or_default());
+        self.formats(asked.bind.map_or(&[][..], |(bind, _)| bind.results));
+        let given: SmallVec<[_; 8]> =
+            asked.bind.iter().flat_map(|(bind, _)| bind.values()).collect();
         for slot in &plan.slots {
             let taken = match slot.source {
-                Source::Literal(at) => self.literal(asked, at, slot.type_oid),
-                Source::Parameter(number) => match given.get(number as usize - 1) {
-                    Some((binary, value)) => {
-                        self.parameter(slot.source, slot.type_oid, *binary, *value)
+                Source::Literal(at) => self.literal(asked, at, slot),
+                Source::Parameter(number) => {
+                    let at = (number as usize).wrapping_sub(1);
+                    match (given.get(at), declared(types, at, slot.type_oid)) {
+                        (Some((binary, value)), Some(type_oid)) => {
+                            if type_oid != slot.type_oid {
+                                self.key.push(b'o');
+                                self.key.extend_from_slice(&type_oid.to_be_bytes());
+                            }
+                            let slot = Slot { type_oid, ..*slot };
+                            self.parameter(&slot, *binary, *value)
+                        }
+                        _ => false,
                     }
-                    None => false,
-                },
+                }
             };
             if !taken || self.key.len() > KEY_BYTES_MAX {
                 return false;
@@ -102,20 +106,15 @@ impl Request {
         }
     }
 
-    fn literal(&mut self, asked: &Asked<'_>, at: u32, type_oid: u32) -> bool {
+    fn literal(&mut self, asked: &Asked<'_>, at: u32, slot: &Slot) -> bool {
         let Some(literal) = asked.literals.get(at as usize) else { return false };
         let from = self.begin(b't');
         literal.put_value(asked.text, &mut self.key);
-        self.end(Source::Literal(at), type_oid, false, from)
+        self.end(slot, false, from)
     }
 
-    fn parameter(
-        &mut self,
-        source: Source,
-        type_oid: u32,
-        binary: bool,
-        value: Option<&[u8]>,
-    ) -> bool {
+    fn parameter(&mut self, slot: &Slot, binary: bool, value: Option<&[u8]>) -> bool {
+        let Slot { source, type_oid, .. } = *slot;
         let Some(value) = value else {
             self.key.push(b'0');
             self.values.push(Given { source, type_oid, binary, at: None });
@@ -135,7 +134,7 @@ impl Request {
             }
             None => self.key.extend_from_slice(value),
         }
-        self.end(source, type_oid, binary && number.is_none(), from)
+        self.end(slot, binary && number.is_none(), from)
     }
 
     /// A kind and room for a length; where the value begins.
@@ -145,11 +144,12 @@ impl Request {
         self.key.len()
     }
 
-    fn end(&mut self, source: Source, type_oid: u32, binary: bool, from: usize) -> bool {
+    fn end(&mut self, slot: &Slot, binary: bool, from: usize) -> bool {
+        let Slot { source, type_oid, timely } = *slot;
         let length = (self.key.len() - from) as u32;
         self.key[from - 4..from].copy_from_slice(&length.to_be_bytes());
         let value = &self.key[from..];
-        if TIMES.contains(&type_oid) && !binary && has_word(value) {
+        if timely && !binary && has_word(value) {
             return false;
         }
         self.values.push(Given { source, type_oid, binary, at: Some((from as u32, length)) });
@@ -170,8 +170,25 @@ impl Values for Request {
     }
 }
 
-/// Letters but for the T and the Z of ISO 8601.
+/// The type that a parameter has: the client's own choice goes before what PostgreSQL would take.
+/// None: what is known of the statement may not hold for this one.
+fn declared(types: &[u8], at: usize, known: u32) -> Option<u32> {
+    let own = types.get(at * 4..at * 4 + 4).and_then(|oid| oid.try_into().ok());
+    let own = own.map_or(0, u32::from_be_bytes);
+    let family = |oid: u32| match oid {
+        oid::INT2 | oid::INT4 | oid::INT8 => 1,
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN => 2,
+        _ => 0,
+    };
+    match own {
+        0 => Some(known),
+        own if own == known || (family(own) != 0 && family(own) == family(known)) => Some(own),
+        _ => None,
+    }
+}
+
+/// Two letters in a row: `now`, `today`, but also names of months and zones. What is left is the
+/// same moment every time.
 fn has_word(text: &[u8]) -> bool {
-    text.iter().any(|byte| byte.is_ascii_alphabetic() && !matches!(byte, b'T' | b't' | b'Z' | b'z'))
-        || text.iter().filter(|byte| byte.is_ascii_alphabetic()).count() > 2
+    !text.is_ascii() || text.windows(2).any(|pair| pair.iter().all(u8::is_ascii_alphabetic))
 }

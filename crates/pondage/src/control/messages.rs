@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use backend::login::Credential;
 use backend::moment::Moment;
+use cache::plan::Plan;
 use tokio::sync::oneshot;
 use wire::pg::auth::Secret;
 
@@ -219,6 +220,10 @@ pub enum ToWorker {
         pool: PoolName,
         shape: u32,
         verdict: Result<Box<Verdict>, String>,
+        /// How its results may be kept.
+        kept: Option<Arc<Plan>>,
+        /// Of [`cache::shared::Shared::definitions`], before it was judged.
+        definitions: u64,
     },
     /// What was judged in this database may have changed.
     Redefined {

@@ -15,6 +15,7 @@ pub mod authquery;
 pub mod cancel;
 pub mod client_tls;
 pub mod dial;
+mod following;
 pub mod judge;
 pub mod keys;
 pub mod messages;
@@ -27,7 +28,7 @@ pub mod transport;
 pub mod verify;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -36,9 +37,11 @@ use rustls::ServerConfig;
 use tokio::sync::{mpsc, watch, Semaphore};
 use wire::pg::auth::Secret;
 
-use crate::config::{Config, PoolConfig};
+use crate::caches::Caches;
+use crate::config::{CacheMode, Config, PoolConfig};
 use crate::console::Console;
 use crate::link::{Door, Ends, Link};
+use crate::stream::Streams;
 use crate::worker::{redis, WorkerHandle};
 use authquery::AuthQueries;
 use dial::Dialer;
@@ -59,6 +62,9 @@ pub struct Control {
     dialer: Arc<Dialer>,
     auth_queries: AuthQueries,
     judges: Judges,
+    caches: Arc<Caches>,
+    /// Started when the first database is followed.
+    streams: OnceLock<Option<Streams>>,
     redis: Option<Arc<redis::Shared>>,
     handshakes: Semaphore,
     cancels: Semaphore,
@@ -78,6 +84,7 @@ impl Control {
         listen_tls: Option<Arc<ServerConfig>>,
         workers: Vec<WorkerHandle>,
         redis: Option<Arc<redis::Shared>>,
+        caches: Arc<Caches>,
         began: Instant,
     ) -> Control {
         let dialer = Arc::new(Dialer::default());
@@ -88,6 +95,8 @@ impl Control {
             auth_queries: AuthQueries::new(dialer.clone()),
             judges: Judges::new(dialer.clone()),
             dialer,
+            caches,
+            streams: OnceLock::new(),
             redis,
             handshakes: Semaphore::new(HANDSHAKES_MAX),
             cancels: Semaphore::new(CANCELS_MAX),
@@ -113,6 +122,17 @@ impl Control {
                 message => drop(tokio::spawn(self.clone().answer(message))),
             }
         }
+    }
+
+    fn streams(&self) -> Option<&Streams> {
+        let start = || {
+            let started = Streams::start(self.dialer.clone());
+            let failed = |error: &std::io::Error| {
+                tracing::error!(event = "streams_failed", %error, "no database can be followed");
+            };
+            started.inspect_err(failed).ok()
+        };
+        self.streams.get_or_init(start).as_ref()
     }
 
     fn tell(&self, worker: u8, message: ToWorker) {
@@ -159,9 +179,19 @@ impl Control {
             ToControl::Judge { worker, config, proven, shape, text } => {
                 let pool =
                     PoolName { database: config.database.clone(), user: config.user.clone() };
+                let caches = config.cache != CacheMode::Off;
+                let definitions = match caches {
+                    true => self.caches.database(&config.database).definitions(),
+                    false => 0,
+                };
                 let verdict = self.judges.judge(&config, proven, &text).await.map(Box::new);
-                self.tell(worker, ToWorker::Judged { pool, shape, verdict });
+                let cacheable = verdict.as_ref().ok().and_then(|verdict| verdict.cache.as_ref().ok());
+                let kept = cacheable
+                    .filter(|_| caches)
+                    .map(|cacheable| self.caches.plan(&pool, &text, cacheable, definitions));
+                self.tell(worker, ToWorker::Judged { pool, shape, verdict, kept, definitions });
             }
+            ToControl::Follow { config, proven } => self.follow(config, proven),
             ToControl::Redefined { database } => {
                 let mut names = self.judges.forget(&database);
                 names.push(database);

@@ -56,7 +56,7 @@ pub struct Shape {
     pub way: Way,
     pub why: Why,
     /// How its results may be kept.
-    pub plan: Option<Arc<cache::plan::Plan>>,
+    pub kept: Option<Arc<cache::plan::Plan>>,
     /// What was asked for when its cache was made.
     pub freshness: Option<Freshness>,
     pub max_lag: Option<Duration>,
@@ -170,7 +170,7 @@ impl Shapes {
     pub fn redefined(&mut self) {
         for shape in self.slots.iter_mut().flatten() {
             (shape.verdict, shape.asked, shape.awaited) = (None, None, false);
-            shape.plan = None;
+            shape.kept = None;
             shape.plan = Plan::Open;
         }
     }
@@ -221,7 +221,7 @@ impl Shape {
             errors: 0,
             way: Way::Alone,
             why: Why::New,
-            plan: None,
+            kept: None,
             freshness: None,
             max_lag: None,
             hits: 0,

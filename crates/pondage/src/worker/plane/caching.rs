@@ -11,6 +11,7 @@ use backend::moment::Moment;
 use backend::settings::Settings;
 use cache::entry::Entry;
 use cache::fill::Fill;
+use cache::plan::Plan;
 use cache::position::Seen;
 use cache::request::Asked;
 use cache::store::Found;
@@ -21,7 +22,8 @@ use wire::pg::frontend::{BindTail, Parse};
 use super::company::is_sound;
 use super::requests::Taken;
 use super::{Plane, PoolState};
-use crate::config::{CacheMode, Freshness};
+use crate::config::CacheMode;
+use crate::control::messages::PoolName;
 use crate::route::{Way, Why};
 use crate::session::client::{Hold, NONE};
 use crate::session::explain::Last;
@@ -94,6 +96,8 @@ pub(super) struct Ask<'a> {
 
 pub(super) struct Bound<'a> {
     pub tail: BindTail<'a>,
+    /// The declared types of the parameters, as in a Parse.
+    pub types: &'a [u8],
     pub parse: Option<Parse<'a>>,
     pub describe: bool,
 }
@@ -156,7 +160,7 @@ impl Plane {
     pub(super) fn read_kept(&mut self, slot: u32, shape: u32, ask: &Ask<'_>) -> Option<Taken> {
         match self.look(slot, shape, ask) {
             Look::Serve(entry) => {
-                self.serve(slot, shape, ask, &entry);
+                self.give(slot, shape, ask, &entry);
                 Some(Taken::Bytes(ask.bytes))
             }
             Look::Wait(need) => {
@@ -177,11 +181,12 @@ impl Plane {
             &mut self.pools[client.pool as usize];
         let Some(pool) = cache else { return Look::Pass };
         let Some(shape) = shapes.get_mut(id) else { return Look::Pass };
-        let Some(plan) = &shape.plan else { return Look::Pass };
+        let Some(plan) = &shape.kept else { return Look::Pass };
         let reads = client.reads.as_deref();
         let database = &mut self.caches[pool.at];
         let totals = &mut totals.cached;
-        if config.cache < CacheMode::Manual || reads.is_some_and(|reads| reads.strange) {
+        let off = !matches!(config.cache, CacheMode::Manual | CacheMode::Auto);
+        if off || reads.is_some_and(|reads| reads.strange) {
             return Look::Pass;
         }
         if !database.serves() {
@@ -191,10 +196,13 @@ impl Plane {
         let Some(defaults) = welcome else { return Look::Pass };
         let store = &database.store;
         let ground = pool.ground(&client.settings, defaults, |bytes| store.hash(bytes));
+        if ask.bound.is_some() && plan.has_literals() && !self.scan.scan(ask.text) {
+            return Look::Pass;
+        }
         let asked = Asked {
             text: ask.text,
             literals: self.scan.literals(),
-            bind: ask.bound.as_ref().map(|bound| bound.tail),
+            bind: ask.bound.as_ref().map(|bound| (bound.tail, bound.types)),
         };
         let request = &mut self.request;
         if !ground.sound || !request.read(plan, &asked, ground.encoding, ground.formatting) {
@@ -229,8 +237,8 @@ impl Plane {
         // What is applied is read before the tags: what comes in between is not in the entry.
         let version = database.shared.applied().number;
         let mut tags = SmallVec::new();
-        plan.recipe.tags(request, &database.shared.tags, &mut tags);
-        if !database.shared.watch.has_seen(plan.generation) {
+        plan.recipe().tags(request, &database.shared.tags, &mut tags);
+        if !plan.is_watched() {
             return Look::Pass;
         }
         if database.shared.tags.newest(&tags) > database.shared.settled() {
@@ -241,7 +249,7 @@ impl Plane {
         Look::Fill(Box::new(Fill::new(plan.clone(), hash, request.key(), version, tags)))
     }
 
-    fn serve(&mut self, slot: u32, id: u32, ask: &Ask<'_>, entry: &Entry) {
+    fn give(&mut self, slot: u32, id: u32, ask: &Ask<'_>, entry: &Entry) {
         let begun = self.clients[slot].begun.is_some();
         let status = if begun { TxStatus::InTransaction } else { TxStatus::Idle };
         self.tell(slot, |out| {
@@ -304,6 +312,37 @@ impl Plane {
                     self.unnamed_parsed(slot, parse, None);
                 }
             }
+        }
+    }
+
+    /// It is known how results of this shape may be kept. None: not at all.
+    pub(super) fn plan_made(
+        &mut self,
+        name: &PoolName,
+        id: u32,
+        plan: Option<Arc<Plan>>,
+        definitions: u64,
+    ) {
+        let Some(&at) = self.pool_by_name.get(name) else { return };
+        let pool = &mut self.pools[at as usize];
+        let Some(cache) = &pool.cache else { return };
+        // What has changed meanwhile it does not know.
+        let current = self.caches[cache.at].shared.definitions() == definitions;
+        if let Some(shape) = pool.shapes.get_mut(id) {
+            shape.kept = plan.filter(|_| current);
+        }
+    }
+
+    /// Forgets all plans of databases whose definitions or rights have changed.
+    pub(super) fn check_definitions(&mut self) {
+        for cache in 0..self.caches.len() {
+            if !self.caches[cache].redefined() {
+                continue;
+            }
+            let of_it = |pool: &&mut PoolState| {
+                pool.cache.as_ref().is_some_and(|pool| pool.at == cache)
+            };
+            self.pools.iter_mut().filter(of_it).for_each(|pool| pool.shapes.redefined());
         }
     }
 

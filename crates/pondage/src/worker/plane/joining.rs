@@ -130,7 +130,13 @@ impl Plane {
         };
         if kept {
             if let Ok(tail) = frontend::bind_tail(asked.values) {
-                let bound = Some(Bound { tail, parse: asked.parse, describe: asked.describe });
+                let types = match (&asked.parse, &statement) {
+                    (Some(parse), _) => parse.types,
+                    (None, Some(statement)) => &statement.types,
+                    (None, None) => return None,
+                };
+                let Extended { parse, describe, .. } = asked;
+                let bound = Some(Bound { tail, types, parse, describe });
                 let ask = Ask { text, bound, bytes: bytes.len() };
                 if let Some(taken) = self.read_kept(slot, shape, &ask) {
                     return Some(taken);

@@ -85,7 +85,7 @@ pub struct Common {
     pub clients: Budget,
     statements: Numbers,
     ids: AtomicU64,
-    pub caches: Caches,
+    pub caches: Arc<Caches>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -386,6 +386,7 @@ impl Plane {
     pub fn begin_turn(&mut self, now: Moment) {
         self.now = now;
         self.turns += 1;
+        self.check_definitions();
     }
 
     /// Goes on with clients that wait no more, and fires what is due.

@@ -53,6 +53,8 @@ pub struct DatabaseCache {
     pub store: Arc<Store>,
     pub pulses: Pulses,
     database: String,
+    /// Of [`Shared::definitions`], as last looked at.
+    definitions: u64,
     /// As whom the connection logs in.
     config: Arc<PoolConfig>,
     proven: Option<Credential>,
@@ -106,6 +108,7 @@ impl DatabaseCache {
             store,
             pulses: Pulses::default(),
             database: config.database.clone(),
+            definitions: 0,
             config,
             proven,
             link: Link::closed(Moment(0)),
@@ -121,6 +124,12 @@ impl DatabaseCache {
 
     pub fn database(&self) -> &str {
         &self.database
+    }
+
+    /// Definitions or rights have changed since this was last asked.
+    pub fn redefined(&mut self) -> bool {
+        let now = self.shared.definitions();
+        std::mem::replace(&mut self.definitions, now) != now
     }
 
     /// The stream is there.
@@ -262,8 +271,21 @@ impl DatabaseCache {
 }
 
 impl Plane {
+    /// A client comes in: what others were told before it came, it may know.
+    pub(super) fn reads_begin(&mut self, slot: u32, at: u32) {
+        let pool = &self.pools[at as usize];
+        if pool.cache.is_none() {
+            let (config, proven) = (pool.config.clone(), pool.proven.clone());
+            self.pools[at as usize].cache = self.cache_of(&config, proven.as_ref());
+        }
+        if let Some(cache) = &self.pools[at as usize].cache {
+            let seen = self.caches[cache.at].pulses.now();
+            self.clients[slot].reads = Some(Box::new(Reads { seen, ..Reads::default() }));
+        }
+    }
+
     /// The place of a database in `caches`, made if it is new.
-    pub(super) fn cache_of(
+    fn cache_of(
         &mut self,
         config: &Arc<PoolConfig>,
         proven: Option<&Credential>,
