@@ -5,7 +5,10 @@
 //! [`apply::Applier`] hears what the stream tells and raises the tags of each changed row.
 //! As long as none of an answer's tags has been raised, the answer is what PostgreSQL would say.
 
+pub mod apply;
 pub mod cover;
 pub mod recipe;
+pub mod shared;
 pub mod tags;
 pub mod value;
+pub mod watch;
