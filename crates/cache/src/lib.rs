@@ -9,6 +9,7 @@
 //! seen, and so how far the stream must have come before it is given what is kept in the
 //! [`store`].
 
+pub mod apply;
 pub mod cover;
 pub mod entry;
 pub mod fill;

@@ -32,13 +32,13 @@ pub enum Source {
 }
 
 /// What the answer to a statement of some shape depends on.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recipe {
     pub tables: Vec<TableDeps>,
 }
 
 /// One occurrence of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDeps {
     pub oid: u32,
     /// Which of its rows can matter; None: any.
@@ -46,7 +46,7 @@ pub struct TableDeps {
 }
 
 /// Rows that can matter. What compares as NULL is not true: such rows can't.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Precise {
     /// Each column of the signature has one of its values.
     Equal { signature: Arc<Signature>, values: Vec<Vec<Source>> },
