@@ -8,7 +8,9 @@
 mod analysis;
 mod leading;
 mod scan;
+mod session;
 
 pub use analysis::{Analysis, Name, Parser, PostgresParser, Statement, Unparsed, Use};
 pub use leading::{leading, says, Dropped, Leading};
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
+pub use session::{leaves, transaction, Leaves, Transaction};
