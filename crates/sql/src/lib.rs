@@ -10,7 +10,10 @@ mod leading;
 mod scan;
 mod session;
 
-pub use analysis::{Analysis, Name, Parser, PostgresParser, Statement, Unparsed, Use};
+pub use analysis::{
+    Analysis, Bound, Cast, CastTo, Column, Columns, Condition, Name, Parser, PostgresParser, Reads,
+    Restriction, Source, Statement, TableRead, Test, Unparsed, Use,
+};
 pub use leading::{leading, says, Dropped, Leading};
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
 pub use session::{leaves, transaction, Leaves, Transaction};
