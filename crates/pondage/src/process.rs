@@ -202,7 +202,7 @@ impl Workers {
     /// here: when every worker has ended, addresses are free and the control plane ends, too.
     fn start(self, inboxes: Vec<Inbox>) -> io::Result<JoinSet<Result<(), String>>> {
         let mut ended = JoinSet::new();
-        let common = Arc::new(Common { caches: self.caches, ..Common::default() });
+        let common = Arc::new(Common::new(self.caches));
         let epoch = self.epoch;
         for (number, inbox) in inboxes.into_iter().enumerate() {
             let doors = self.listeners.iter();

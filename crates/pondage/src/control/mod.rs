@@ -257,4 +257,4 @@ impl Control {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

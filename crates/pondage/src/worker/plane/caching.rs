@@ -16,6 +16,7 @@ use cache::position::Seen;
 use cache::request::Asked;
 use cache::store::Found;
 use smallvec::SmallVec;
+use sql::Leaves;
 use wire::pg::backend::{self as reply, TxStatus};
 use wire::pg::frontend::{BindTail, Parse};
 
@@ -58,6 +59,8 @@ pub struct Awaits {
 pub struct PoolCache {
     /// Its database's place in [`Plane::caches`].
     pub at: usize,
+    /// Of some shape, since definitions last changed, results may be kept.
+    pub plans: bool,
     grounds: Vec<(Arc<Settings>, Ground)>,
 }
 
@@ -114,7 +117,13 @@ enum Look {
 
 impl PoolCache {
     pub fn new(at: usize) -> PoolCache {
-        PoolCache { at, grounds: Vec::new() }
+        PoolCache { at, plans: false, grounds: Vec::new() }
+    }
+
+    /// Whether names and texts of a session with these settings mean what they mean to others.
+    pub fn is_sound(&self, settings: &Arc<Settings>) -> bool {
+        let known = self.grounds.iter().find(|(known, _)| Arc::ptr_eq(known, settings));
+        known.is_some_and(|(_, ground)| ground.sound)
     }
 
     fn ground(
@@ -160,7 +169,7 @@ impl Plane {
     pub(super) fn read_kept(&mut self, slot: u32, shape: u32, ask: &Ask<'_>) -> Option<Taken> {
         match self.look(slot, shape, ask) {
             Look::Serve(entry) => {
-                self.give(slot, shape, ask, &entry);
+                self.answer_kept(slot, shape, ask, &entry);
                 Some(Taken::Bytes(ask.bytes))
             }
             Look::Wait(need) => {
@@ -249,7 +258,7 @@ impl Plane {
         Look::Fill(Box::new(Fill::new(plan.clone(), hash, request.key(), version, tags)))
     }
 
-    fn give(&mut self, slot: u32, id: u32, ask: &Ask<'_>, entry: &Entry) {
+    fn answer_kept(&mut self, slot: u32, id: u32, ask: &Ask<'_>, entry: &Entry) {
         let begun = self.clients[slot].begun.is_some();
         let status = if begun { TxStatus::InTransaction } else { TxStatus::Idle };
         self.tell(slot, |out| {
@@ -315,6 +324,16 @@ impl Plane {
         }
     }
 
+    /// A text goes to PostgreSQL that may make this session unlike the pool's others.
+    pub(super) fn note_session(&mut self, slot: u32, text: &[u8]) {
+        let Some(reads) = &mut self.clients[slot].reads else { return };
+        match sql::leaves(text) {
+            Leaves::Nothing => {}
+            Leaves::Something => reads.strange = true,
+            Leaves::Clean => reads.strange = false,
+        }
+    }
+
     /// It is known how results of this shape may be kept. None: not at all.
     pub(super) fn plan_made(
         &mut self,
@@ -325,11 +344,13 @@ impl Plane {
     ) {
         let Some(&at) = self.pool_by_name.get(name) else { return };
         let pool = &mut self.pools[at as usize];
-        let Some(cache) = &pool.cache else { return };
+        let Some(cache) = &mut pool.cache else { return };
         // What has changed meanwhile it does not know.
         let current = self.caches[cache.at].shared.definitions() == definitions;
+        let plan = plan.filter(|_| current);
+        cache.plans |= plan.is_some();
         if let Some(shape) = pool.shapes.get_mut(id) {
-            shape.kept = plan.filter(|_| current);
+            shape.kept = plan;
         }
     }
 
@@ -339,10 +360,12 @@ impl Plane {
             if !self.caches[cache].redefined() {
                 continue;
             }
-            let of_it = |pool: &&mut PoolState| {
-                pool.cache.as_ref().is_some_and(|pool| pool.at == cache)
-            };
-            self.pools.iter_mut().filter(of_it).for_each(|pool| pool.shapes.redefined());
+            for pool in &mut self.pools {
+                if let Some(of_it) = pool.cache.as_mut().filter(|of_it| of_it.at == cache) {
+                    of_it.plans = false;
+                    pool.shapes.redefined();
+                }
+            }
         }
     }
 

@@ -65,6 +65,9 @@ impl Plane {
         if explain::is_request(text) {
             return None;
         }
+        if kept && self.transaction_here(slot, text, None) {
+            return Some(Taken::Bytes(header.total));
+        }
         let shape = self.shape_of(slot, text)?;
         if kept {
             let ask = Ask { text, bound: None, bytes: header.total };
@@ -137,6 +140,11 @@ impl Plane {
                 };
                 let Extended { parse, describe, .. } = asked;
                 let bound = Some(Bound { tail, types, parse, describe });
+                if let Some(bound) = &bound {
+                    if self.transaction_here(slot, text, Some(bound)) {
+                        return Some(Taken::Bytes(bytes.len()));
+                    }
+                }
                 let ask = Ask { text, bound, bytes: bytes.len() };
                 if let Some(taken) = self.read_kept(slot, shape, &ask) {
                     return Some(taken);

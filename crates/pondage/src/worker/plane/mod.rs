@@ -8,6 +8,7 @@
 //! carries out the [`Effect`]s. The epoll driver and the simulator are the two drivers.
 
 mod arrivals;
+mod beginning;
 mod caching;
 mod commands;
 mod company;
@@ -97,6 +98,10 @@ enum Count {
 }
 
 impl Common {
+    pub fn new(caches: Arc<Caches>) -> Common {
+        Common { caches, ..Common::default() }
+    }
+
     fn pool(&self, name: &PoolName) -> Arc<pool::Shared> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.entry(name.clone()).or_default().clone()
