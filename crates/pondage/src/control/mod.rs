@@ -226,4 +226,4 @@ impl Control {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
