@@ -37,8 +37,7 @@ pub struct Parts<'a> {
 impl Entry {
     pub fn new(parts: &Parts<'_>) -> Entry {
         let description = parts.description.unwrap_or_default();
-        let mut data =
-            Vec::with_capacity(parts.key.len() + description.len() + parts.rows.len());
+        let mut data = Vec::with_capacity(parts.key.len() + description.len() + parts.rows.len());
         data.extend_from_slice(parts.key);
         data.extend_from_slice(description);
         let rows = data.len() as u32;

@@ -112,7 +112,9 @@ mod tests {
     use super::*;
     use wire::pg::backend::{self, Column, ErrorReply, TxStatus};
 
-    fn answer(parts: &[&dyn Fn(&mut Vec<u8>)]) -> Vec<u8> {
+    type Part<'a> = &'a dyn Fn(&mut Vec<u8>);
+
+    fn answer(parts: &[Part<'_>]) -> Vec<u8> {
         let mut out = Vec::new();
         parts.iter().for_each(|part| part(&mut out));
         out

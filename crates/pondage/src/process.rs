@@ -18,8 +18,8 @@ use rustix::process::{getrlimit, setrlimit, Resource};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::cli::exit;
 use crate::caches::Caches;
+use crate::cli::exit;
 use crate::config::Config;
 use crate::console::operator::Operator;
 use crate::console::{Console, Process};

@@ -185,7 +185,8 @@ impl Control {
                     false => 0,
                 };
                 let verdict = self.judges.judge(&config, proven, &text).await.map(Box::new);
-                let cacheable = verdict.as_ref().ok().and_then(|verdict| verdict.cache.as_ref().ok());
+                let cacheable =
+                    verdict.as_ref().ok().and_then(|verdict| verdict.cache.as_ref().ok());
                 let kept = cacheable
                     .filter(|_| caches)
                     .map(|cacheable| self.caches.plan(&pool, &text, cacheable, definitions));

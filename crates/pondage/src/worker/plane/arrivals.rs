@@ -93,8 +93,7 @@ impl Plane {
         parse: &Parse<'_>,
         known: Option<Arc<Statement>>,
     ) {
-        let text =
-            known.unwrap_or_else(|| Statement::unregistered(parse.query, parse.types));
+        let text = known.unwrap_or_else(|| Statement::unregistered(parse.query, parse.types));
         self.next_stamp += 1;
         let stamp = self.next_stamp;
         self.clients[slot].names().keep_unnamed(stamp, text);

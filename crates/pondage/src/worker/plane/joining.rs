@@ -104,13 +104,7 @@ impl Plane {
         self.enqueue(slot, unit)
     }
 
-    fn join_extended(
-        &mut self,
-        slot: u32,
-        bytes: &[u8],
-        joins: bool,
-        kept: bool,
-    ) -> Option<Taken> {
+    fn join_extended(&mut self, slot: u32, bytes: &[u8], joins: bool, kept: bool) -> Option<Taken> {
         if self.pools[self.clients[slot].pool as usize].config.max_prepared_statements == 0 {
             return None;
         }

@@ -87,7 +87,6 @@ impl Plane {
         at
     }
 
-
     pub(super) fn limits(&self, config: &PoolConfig) -> pool::Limits {
         let mut also = Vec::new();
         if let Some(limit) = config.max_database_servers {

@@ -12,9 +12,9 @@ use std::time::Duration;
 use backend::calls::{Calls, Heard};
 use backend::login::Credential;
 use backend::moment::Moment;
-use cache::shared::{Shared, Snapshot};
 use cache::entry::Entry;
 use cache::position::{Pulses, Seen};
+use cache::shared::{Shared, Snapshot};
 use cache::store::Store;
 
 use super::caching::{PoolCache, Reads};
@@ -211,8 +211,9 @@ impl DatabaseCache {
     }
 
     fn verify(&mut self, applied: u64) {
-        while let Some((asked, _)) = self.unverified.pop_front_if(|(_, lsn)| *lsn <= applied) {
-            self.verified = Some(asked);
+        while let Some((asked, _)) = self.unverified.front().filter(|(_, lsn)| *lsn <= applied) {
+            self.verified = Some(*asked);
+            self.unverified.pop_front();
         }
     }
 
