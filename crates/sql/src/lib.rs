@@ -7,8 +7,10 @@
 
 mod analysis;
 mod leading;
+mod normal;
 mod scan;
 
 pub use analysis::{Analysis, Name, Parser, PostgresParser, Statement, Unparsed, Use};
-pub use leading::{leading, says, Dropped, Leading};
+pub use leading::{after, blank, leading, next_word, says, Dropped, Leading};
+pub use normal::normal;
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
