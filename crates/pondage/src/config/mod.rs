@@ -11,6 +11,7 @@ use std::time::Duration;
 use wire::pg::auth::Secret;
 
 mod build;
+mod definition;
 mod document;
 mod environment;
 mod files;
@@ -28,6 +29,7 @@ mod tests;
 mod value;
 mod words;
 
+pub use definition::{Definition, Head};
 pub use environment::Environment;
 pub use files::FILE_MAX;
 pub use load::{reload, Flags, Inputs};
@@ -178,6 +180,8 @@ pub struct Database {
     pub max_client_connections: Option<u32>,
     pub max_server_connections: Option<u32>,
     pub disabled: bool,
+    /// Of statements that are named in the configuration.
+    pub caches: Vec<Definition>,
 }
 
 /// What a database section says about its server; what is absent follows the client.

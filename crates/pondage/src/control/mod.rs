@@ -12,6 +12,7 @@
 //! [`authquery::LOOK_UPS_MAX`], [`judge::QUESTIONS_MAX`].
 
 pub mod authquery;
+pub mod caches;
 pub mod cancel;
 pub mod client_tls;
 pub mod dial;
@@ -41,6 +42,7 @@ use crate::console::Console;
 use crate::link::{Door, Ends, Link};
 use crate::worker::{redis, WorkerHandle};
 use authquery::AuthQueries;
+use caches::Registry;
 use dial::Dialer;
 use judge::Judges;
 use messages::{OpenKind, PoolName, Ref, Shutdown, ToControl, ToWorker};
@@ -59,6 +61,7 @@ pub struct Control {
     dialer: Arc<Dialer>,
     auth_queries: AuthQueries,
     judges: Judges,
+    caches: Arc<Registry>,
     redis: Option<Arc<redis::Shared>>,
     handshakes: Semaphore,
     cancels: Semaphore,
@@ -81,12 +84,14 @@ impl Control {
         began: Instant,
     ) -> Control {
         let dialer = Arc::new(Dialer::default());
+        let caches = Arc::new(Registry::new(&config));
         Control {
             config: ArcSwap::new(config),
             listen_tls: ArcSwapOption::new(listen_tls),
             workers,
             auth_queries: AuthQueries::new(dialer.clone()),
             judges: Judges::new(dialer.clone()),
+            caches,
             dialer,
             redis,
             handshakes: Semaphore::new(HANDSHAKES_MAX),
