@@ -393,7 +393,7 @@ fn read_duration(
 }
 
 /// In the largest unit that divides it: `"90s"`, `"2m"`, `0`.
-pub(super) fn duration_text(duration: Duration) -> String {
+pub fn duration_text(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     if milliseconds == 0 {
         return "0".to_owned();

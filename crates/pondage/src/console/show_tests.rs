@@ -45,6 +45,7 @@ impl Given {
             pools: &pools,
             switches: &self.switches,
             sampler: &self.sampler,
+            caches: &[],
             redis: self.redis.as_ref(),
             now: self.now,
         };

@@ -441,8 +441,7 @@ mod tests {
 
     #[test]
     fn a_reload_makes_what_is_new_drops_what_is_gone_and_leaves_the_rest() {
-        let one =
-            config("[databases.app]\ncaches = [\"a FROM select 1\", \"b FROM select x\"]\n");
+        let one = config("[databases.app]\ncaches = [\"a FROM select 1\", \"b FROM select w\"]\n");
         let registry = Registry::new(&one);
         assert!(registry.create("app", &definition("mine from select x")).is_ok());
         let kept = registry.of("app").by_name("a").expect("configured");

@@ -115,6 +115,9 @@ impl Control {
                     console.message(client, &who, message);
                 }
                 ToControl::ConsoleGone { client } => console.gone(client),
+                ToControl::CacheCommand { client, config, proven, messages } => {
+                    console.command(client, &config, proven, messages);
+                }
                 message => drop(tokio::spawn(self.clone().answer(message))),
             }
         }
@@ -175,7 +178,9 @@ impl Control {
                     worker.send(ToWorker::Redefined { database: database.clone() });
                 }
             }
-            ToControl::Console { .. } | ToControl::ConsoleGone { .. } => {}
+            ToControl::Console { .. }
+            | ToControl::ConsoleGone { .. }
+            | ToControl::CacheCommand { .. } => {}
         }
     }
 

@@ -3,9 +3,12 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use backend::login::Credential;
+
+use super::caches::Registry;
 use super::messages::{Shutdown, ToWorker};
 use super::{tls, Control};
-use crate::config::{self, Config};
+use crate::config::{self, Config, PoolConfig};
 use crate::console::{Condition, Pending, Process};
 use crate::worker::redis;
 
@@ -46,6 +49,25 @@ impl Process for Control {
 
     fn redis(&self, clients: bool) -> Option<redis::Snapshot> {
         self.redis.as_ref().map(|shared| shared.snapshot(clients))
+    }
+
+    fn caches(&self) -> &Registry {
+        &self.caches
+    }
+
+    fn judge_cache<'a>(
+        &'a self,
+        config: &'a PoolConfig,
+        proven: Option<Credential>,
+        text: &'a str,
+    ) -> Pending<'a, Result<Result<Vec<String>, String>, String>> {
+        Box::pin(async move {
+            let verdict = self.judges.judge(config, proven, text.as_bytes()).await?;
+            Ok(match verdict.share {
+                crate::route::Share::Batch => Ok(Vec::new()),
+                _ => Err(verdict.reason),
+            })
+        })
     }
 }
 

@@ -8,6 +8,7 @@
 //! carries out the [`Effect`]s. The epoll driver and the simulator are the two drivers.
 
 mod arrivals;
+mod cache_commands;
 mod commands;
 mod company;
 mod joining;
