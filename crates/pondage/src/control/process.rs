@@ -63,10 +63,7 @@ impl Process for Control {
     ) -> Pending<'a, Result<Result<Vec<String>, String>, String>> {
         Box::pin(async move {
             let verdict = self.judges.judge(config, proven, text.as_bytes()).await?;
-            Ok(match verdict.share {
-                crate::route::Share::Batch => Ok(Vec::new()),
-                _ => Err(verdict.reason),
-            })
+            Ok(verdict.cache.map(|cacheable| cacheable.lines.clone()))
         })
     }
 }

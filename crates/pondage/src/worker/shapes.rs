@@ -361,7 +361,12 @@ mod tests {
         assert!(shape.ask(Moment(1)));
         let reason = String::new();
         let literals = Some(uses.into());
-        shape.judged(Some(Box::new(Verdict { share: Share::Batch, reason, literals })));
+        shape.judged(Some(Box::new(Verdict {
+            share: Share::Batch,
+            reason,
+            literals,
+            cache: Err(String::new()),
+        })));
         id
     }
 
@@ -428,7 +433,12 @@ mod tests {
         assert!(shapes.get_mut(id).is_some_and(|shape| shape.ask(Moment(1))));
         assert!(!shapes.get_mut(id).is_some_and(|shape| shape.ask(Moment(1))), "one at a time");
         shapes.redefined();
-        let verdict = Verdict { share: Share::Batch, reason: String::new(), literals: None };
+        let verdict = Verdict {
+            share: Share::Batch,
+            reason: String::new(),
+            literals: None,
+            cache: Err(String::new()),
+        };
         let shape = shapes.get_mut(id).expect("known");
         shape.judged(Some(Box::new(verdict.clone())));
         assert!(shape.verdict.is_none());
