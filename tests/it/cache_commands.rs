@@ -137,6 +137,7 @@ fn in_a_transaction_postgresql_is_asked_and_does_not_know_it() {
 #[test]
 fn caches_of_the_configuration_come_and_go_with_reload() {
     let database = cluster().database();
+    direct(&database).run(TABLE);
     let with = |caches: &[&str]| {
         let caches: Vec<String> = caches.iter().map(|text| (*text).to_owned()).collect();
         let config = Config::of(&database).set("cache.user", APP);
@@ -150,5 +151,7 @@ fn caches_of_the_configuration_come_and_go_with_reload() {
     let mut console = gateway.console();
     console.run("reload");
     assert_eq!(caches(&gateway), ["two"]);
-    console.run(&format!("create cache mine in database {} from table pg_class", database.name));
+    console.run(&format!("create cache mine in database {} from select id from t", database.name));
+    console.run("reload");
+    assert_eq!(caches(&gateway), ["mine", "two"]);
 }
