@@ -236,4 +236,4 @@ impl Control {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,5 +4,5 @@ mod certificates;
 mod judging;
 mod lookups;
 mod opening;
-mod server;
+pub mod server;
 mod tls;
