@@ -11,10 +11,11 @@ use super::operator::Operator;
 use super::session::Notice;
 use super::show;
 use super::table::{Table, Value};
-use super::{columns, Failure};
+use super::{columns, streams, Failure};
 use crate::config::{duration_text, is_console, CacheMode, Config, Definition, PoolConfig};
 use crate::control::caches::{CacheInfo, Created, Refused, CACHES_MAX};
 use crate::control::messages::ConsoleUser;
+use crate::stream::{Standing, State};
 
 /// Of a statement, so many characters are shown.
 const QUERY_CHARS_MAX: usize = 1_000;
@@ -209,21 +210,27 @@ fn refused(refused: Refused) -> Failure {
 }
 
 /// One row for each cache.
-pub fn rows(config: &Config, caches: &[Arc<CacheInfo>]) -> Vec<Vec<Value>> {
-    caches.iter().map(|cache| row(config, cache)).collect()
+pub fn rows(config: &Config, caches: &[Arc<CacheInfo>], streams: &[Standing]) -> Vec<Vec<Value>> {
+    let row = |cache: &Arc<CacheInfo>| {
+        let stream = streams.iter().find(|stream| stream.database == cache.database);
+        row(config, cache, stream)
+    };
+    caches.iter().map(row).collect()
 }
 
-fn row(config: &Config, cache: &CacheInfo) -> Vec<Value> {
+fn row(config: &Config, cache: &CacheInfo, stream: Option<&Standing>) -> Vec<Value> {
     let pool = config.pool(&cache.database, "").ok();
     let mode = pool.as_ref().map_or(CacheMode::Off, |pool| pool.cache);
     let freshness = cache.freshness.or(pool.as_ref().map(|pool| pool.cache_freshness));
     let lag = cache.max_lag.or(pool.as_ref().map(|pool| pool.cache_max_lag));
     let counters = &cache.counters;
     let (hits, misses) = (load(&counters.hits), load(&counters.misses));
-    let (state, why) = match (mode, cache.why_not()) {
-        (CacheMode::Off | CacheMode::Advise, _) => ("off", String::new()),
-        (_, Some(why)) => ("refused", String::clone(&why)),
-        (_, None) => ("ready", String::new()),
+    let (state, why) = match (mode, cache.why_not(), stream.map(|stream| &stream.state)) {
+        (CacheMode::Off | CacheMode::Advise, _, _) => ("off", String::new()),
+        (_, Some(why), _) => ("refused", String::clone(&why)),
+        (_, None, Some(State::Following)) => ("ready", String::new()),
+        (_, None, None) => ("waiting", "nobody has used the database yet".to_owned()),
+        (_, None, Some(state)) => ("waiting", streams::why(state)),
     };
     vec![
         Value::text(cache.name.clone()),

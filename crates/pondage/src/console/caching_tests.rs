@@ -55,7 +55,13 @@ async fn a_cache_is_created_seen_and_dropped_on_the_console() {
     cache.counters.misses.store(1, Ordering::Relaxed);
     let rows = run(&operator, &root, "show caches").await;
     let expected = "one|more|select a from t|manual|strict|5s|3|1|75.0|0|0|";
-    assert!(rows[0].starts_with(expected) && rows[0].ends_with("|ready|"), "{rows:?}");
+    assert!(rows[0].starts_with(expected), "{rows:?}");
+    assert!(rows[0].ends_with("|waiting|nobody has used the database yet"), "{rows:?}");
+    let mut stream = fixture::stream("more");
+    stream.state = State::Following;
+    *fake.streams.lock().expect("not poisoned") = vec![stream];
+    let rows = run(&operator, &root, "show caches").await;
+    assert!(rows[0].ends_with("|ready|"), "{rows:?}");
     cache.judged(Some("table t has no identity".to_owned()));
     let rows = run(&operator, &root, "SHOW CACHES").await;
     assert!(rows[0].ends_with("|refused|table t has no identity"), "{rows:?}");

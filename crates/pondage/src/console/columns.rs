@@ -128,6 +128,16 @@ const CACHES: &[Column] = columns! {
     Numeric: "hits" "misses" "hit_percent" "fills" "waits";
     Text: "created" "state" "why";
 };
+const STREAMS: &[Column] = columns! {
+    Text: "database" "state" "why" "since" "lsn" "server_lsn";
+    Numeric: "lag_bytes" "delay_us";
+    Text: "slot";
+    Numeric: "slot_bytes";
+    Text: "publication";
+    Numeric: "tables" "followed" "begun";
+    Text: "not_followed" "complaint";
+};
+
 /// As PostgreSQL's EXPLAIN has it.
 pub const PLAN: &[Column] = columns! { Text: "QUERY PLAN"; };
 
@@ -161,6 +171,7 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::RedisKeys => REDIS_KEYS,
         Show::RedisClients => REDIS_CLIENTS,
         Show::Caches => CACHES,
+        Show::Streams => STREAMS,
     })
 }
 

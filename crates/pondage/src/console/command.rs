@@ -140,6 +140,7 @@ shows! {
     RedisKeys "REDIS_KEYS",
     RedisClients "REDIS_CLIENTS",
     Caches "CACHES",
+    Streams "STREAMS",
     Mirrors "MIRRORS",
 }
 
@@ -175,7 +176,7 @@ pub const HELP: &str = "\n\tSHOW HELP|CONFIG|DATABASES|POOLS|CLIENTS|SERVERS|USE
     \tSHOW STATS|STATS_TOTALS|STATS_AVERAGES|TOTALS\n\
     \tSHOW QUERIES|COALESCE\n\
     \tSHOW REDIS|REDIS_COMMANDS|REDIS_KEYS|REDIS_CLIENTS\n\
-    \tSHOW CACHES\n\
+    \tSHOW CACHES|STREAMS\n\
     \tCREATE CACHE [<name>] IN DATABASE <db> [WITH (...)] FROM <select>\n\
     \tEXPLAIN CREATE CACHE IN DATABASE <db> FROM <select>\n\
     \tDROP CACHE <name> [IN DATABASE <db>]\n\

@@ -12,6 +12,7 @@ use crate::config::{Config, PoolConfig};
 use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToWorker};
 use crate::link::Ends;
+use crate::stream::{Standing, State};
 use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
 
@@ -107,6 +108,7 @@ pub struct Fake {
     pub reload: Mutex<Result<Vec<String>, String>>,
     pub redis: Mutex<Option<Snapshot>>,
     pub caches: Registry,
+    pub streams: Mutex<Vec<Standing>>,
     workers: Vec<mpsc::UnboundedSender<ToWorker>>,
 }
 
@@ -123,6 +125,7 @@ impl Fake {
             reload: Mutex::new(Ok(Vec::new())),
             redis: Mutex::default(),
             caches: Registry::new(&config),
+            streams: Mutex::default(),
             workers: senders,
             config: Arc::new(config),
         };
@@ -164,6 +167,10 @@ impl Process for Fake {
         &self.caches
     }
 
+    fn streams(&self) -> Vec<Standing> {
+        self.streams.lock().expect("not poisoned").clone()
+    }
+
     /// Only what reads `t` can be cached, and catalogues of `reports` can't be asked.
     fn judge_cache<'a>(
         &'a self,
@@ -189,4 +196,21 @@ pub fn answer_snapshots(mut inbox: Inbox, snapshot: WorkerSnapshot) {
             }
         }
     });
+}
+
+/// A stream that is being connected.
+pub fn stream(database: &str) -> Standing {
+    Standing {
+        database: database.to_owned(),
+        state: State::Connecting,
+        lsn: 0,
+        server_lsn: 0,
+        delay: None,
+        slot: None,
+        slot_held: 0,
+        publication: "pondage".to_owned(),
+        tables: Arc::default(),
+        complaint: None,
+        begun: 0,
+    }
 }

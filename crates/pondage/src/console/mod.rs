@@ -24,6 +24,7 @@ use wire::pg::{header, sqlstate};
 use crate::config::{Config, PoolConfig};
 use crate::control::caches::Registry;
 use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
+use crate::stream::Standing;
 use crate::worker::redis::Snapshot;
 
 pub mod cache_commands;
@@ -37,6 +38,7 @@ pub mod session;
 mod settings;
 pub mod show;
 pub mod stats;
+pub mod streams;
 pub mod table;
 mod tokens;
 pub mod view;
@@ -81,6 +83,9 @@ pub trait Process: Send + Sync + 'static {
 
     /// Statements that are named to be cached.
     fn caches(&self) -> &Registry;
+
+    /// The streams of changes, one for each database that is followed.
+    fn streams(&self) -> Vec<Standing>;
 
     /// What parser and catalogues say about caching a statement, as this pool's user sees the
     /// database: a line for each table, or why it can't be.

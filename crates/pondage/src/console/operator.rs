@@ -192,8 +192,10 @@ impl Operator {
         let switches = self.switches().clone();
         let sampler = self.sampler();
         let mut caches = self.process.caches().all();
+        let mut streams = self.process.streams();
         if !is_console(&who.database) {
             caches.retain(|cache| cache.database == who.database);
+            streams.retain(|stream| stream.database == who.database);
         }
         let redis = self.process.redis(show == Show::RedisClients);
         let facts = Facts {
@@ -204,6 +206,7 @@ impl Operator {
             sampler: &sampler,
             redis: redis.as_ref(),
             caches: &caches,
+            streams: &streams,
 
             now: self.now(),
         };

@@ -10,10 +10,11 @@ use super::command::{self, Show};
 use super::operator::Switches;
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
-use super::{caching, columns, queries, redis, view};
+use super::{caching, columns, queries, redis, streams, view};
 use crate::config::{Config, Host, PoolOptions};
 use crate::control::caches::CacheInfo;
 use crate::link::Ends;
+use crate::stream::Standing;
 use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
 
@@ -27,6 +28,7 @@ pub struct Facts<'a> {
     pub sampler: &'a Sampler,
     /// In order of databases and names.
     pub caches: &'a [Arc<CacheInfo>],
+    pub streams: &'a [Standing],
     /// None if there is no Redis door.
     pub redis: Option<&'a Snapshot>,
     pub now: Moment,
@@ -65,7 +67,8 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::Redis => redis::overview(facts.config, facts.redis),
         Show::RedisCommands => facts.redis.map_or_else(Vec::new, redis::commands),
         Show::RedisKeys => facts.redis.map_or_else(Vec::new, redis::keys),
-        Show::Caches => caching::rows(facts.config, facts.caches),
+        Show::Caches => caching::rows(facts.config, facts.caches, facts.streams),
+        Show::Streams => facts.streams.iter().map(streams::row).collect(),
         Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),
     };
     Some(Table { columns: columns.into(), rows })

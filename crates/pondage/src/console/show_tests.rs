@@ -46,6 +46,7 @@ impl Given {
             switches: &self.switches,
             sampler: &self.sampler,
             caches: &[],
+            streams: &[],
             redis: self.redis.as_ref(),
             now: self.now,
         };

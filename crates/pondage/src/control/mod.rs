@@ -61,7 +61,8 @@ pub struct Control {
     dialer: Arc<Dialer>,
     auth_queries: AuthQueries,
     judges: Judges,
-    caches: Arc<Registry>,
+    /// Statements that are named to be cached.
+    named: Arc<Registry>,
     redis: Option<Arc<redis::Shared>>,
     handshakes: Semaphore,
     cancels: Semaphore,
@@ -84,14 +85,14 @@ impl Control {
         began: Instant,
     ) -> Control {
         let dialer = Arc::new(Dialer::default());
-        let caches = Arc::new(Registry::new(&config));
+        let named = Arc::new(Registry::new(&config));
         Control {
             config: ArcSwap::new(config),
             listen_tls: ArcSwapOption::new(listen_tls),
             workers,
             auth_queries: AuthQueries::new(dialer.clone()),
             judges: Judges::new(dialer.clone()),
-            caches,
+            named,
             dialer,
             redis,
             handshakes: Semaphore::new(HANDSHAKES_MAX),

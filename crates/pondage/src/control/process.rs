@@ -10,6 +10,7 @@ use super::messages::{Shutdown, ToWorker};
 use super::{tls, Control};
 use crate::config::{self, Config, PoolConfig};
 use crate::console::{Condition, Pending, Process};
+use crate::stream::Standing;
 use crate::worker::redis;
 
 impl Process for Control {
@@ -52,7 +53,11 @@ impl Process for Control {
     }
 
     fn caches(&self) -> &Registry {
-        &self.caches
+        &self.named
+    }
+
+    fn streams(&self) -> Vec<Standing> {
+        Vec::new()
     }
 
     fn judge_cache<'a>(
@@ -92,7 +97,7 @@ impl Control {
         self.dialer.forget();
         self.auth_queries.forget();
         self.judges.reload();
-        self.caches.configure(&new);
+        self.named.configure(&new);
         for worker in &self.workers {
             worker.send(ToWorker::Reload { config: new.clone(), tls: listen_tls.clone() });
         }
