@@ -443,6 +443,7 @@ impl Builder<'_> {
             max_client_connections: values.limit("max_client_connections"),
             max_server_connections: values.limit("max_server_connections"),
             disabled: values.flag("disabled").unwrap_or(default::DISABLED),
+            caches: self.caches(scope),
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use wire::pg::auth::Secret;
 
 mod build;
+mod definition;
 mod document;
 mod environment;
 mod files;
@@ -28,6 +29,7 @@ mod tests;
 mod value;
 mod words;
 
+pub use definition::{Definition, Head};
 pub use environment::Environment;
 pub use files::FILE_MAX;
 pub use load::{reload, Flags, Inputs};
@@ -35,7 +37,7 @@ pub use postgres_url::has_scheme as is_postgres_url;
 pub use report::Report;
 pub use settings::{Layer, Scope, Setting, Settings};
 pub use show::{changed_unreloadable, effective, reference, show_config, Change, ConfigRow};
-pub use value::{Kind, Value};
+pub use value::{duration_text, Kind, Value};
 
 /// Names of databases that are the console.
 pub const CONSOLE_DATABASES: [&str; 3] = ["pondage", "pgbouncer", "admin"];
@@ -178,6 +180,8 @@ pub struct Database {
     pub max_client_connections: Option<u32>,
     pub max_server_connections: Option<u32>,
     pub disabled: bool,
+    /// Of statements that are named in the configuration.
+    pub caches: Vec<Definition>,
 }
 
 /// What a database section says about its server; what is absent follows the client.

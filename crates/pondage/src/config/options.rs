@@ -88,8 +88,9 @@ impl Section {
                  what differs for them. Takes the keys of `[pool]` too."
             }
             Section::Cache => {
-                "Results of reads, kept right by what PostgreSQL replicates. Databases and users \
-                 may differ: `cache`, `cache_freshness` and `cache_max_lag` of `[pool]`."
+                "Results of reads, kept right by what PostgreSQL replicates \
+                 ([The read cache](cache.md)). Databases and users may differ: `cache`, \
+                 `cache_freshness` and `cache_max_lag` of `[pool]`."
             }
             Section::Redis => {
                 "What Redis clients find behind `listen.redis`: their data are rows of the schema \
@@ -504,6 +505,10 @@ pub static TABLE: &[Row] = &[
         "application_name of servers that no client has named yet."),
     row(DATABASE, "disabled", Kind::Flag, Preset::Flag(default::DISABLED), &[],
         "Refuse new clients."),
+    row(DATABASE, "caches", Kind::Caches, Preset::NoNames, &[],
+        "Statements whose results are cached, where `cache` is `manual`: each a SELECT, or what \
+         may follow `CREATE CACHE` ([The read cache](cache.md#commands)). In a variable they are \
+         separated by semicolons."),
     row(DATABASE_AND_USER, "max_client_connections", CLIENTS, Preset::None,
         &["max_db_client_connections", "max_user_client_connections"],
         "Clients of this database, or of this user over all databases; 0: no limit."),
@@ -520,7 +525,7 @@ pub static TABLE: &[Row] = &[
     row(CACHE, "mode", Kind::Choice(CacheMode::WORDS), Preset::Text(default::CACHE_MODE.name()),
         &[],
         "`off`: every read goes to PostgreSQL; `advise`: too, and what a cache would have answered \
-         is counted; `manual`: reads that `CREATE CACHE` names are cached; `auto`: \
+         is counted; `manual`: reads that `CREATE CACHE` or `caches` names are cached; `auto`: \
          those that can be and are worth it."),
     row(CACHE, "freshness", Kind::Choice(Freshness::WORDS),
         Preset::Text(default::CACHE_FRESHNESS.name()), &[],

@@ -95,6 +95,14 @@ pub enum ToControl {
     ConsoleGone {
         client: Ref,
     },
+    /// A command about caches on an ordinary connection, with all its messages up to its end;
+    /// answered by [`ToWorker::CacheReply`].
+    CacheCommand {
+        client: Ref,
+        config: Arc<PoolConfig>,
+        proven: Option<Credential>,
+        messages: Vec<u8>,
+    },
     /// What may be done with statements like `text`, as this pool's user sees the database;
     /// answered by [`ToWorker::Judged`].
     Judge {
@@ -132,12 +140,14 @@ pub enum OpenKind {
     Redis,
 }
 
-/// Who speaks on a console connection.
+/// Who speaks on a console connection, or asks about caches on an ordinary one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleUser {
     pub user: String,
     pub database: String,
     pub admin: bool,
+    /// On an ordinary connection: what the pool's user proved itself with last.
+    pub proven: Option<Credential>,
 }
 
 /// A server connection that has logged in and said ReadyForQuery.
@@ -234,6 +244,11 @@ pub enum ToWorker {
         client: Ref,
         bytes: Vec<u8>,
         close: bool,
+    },
+    /// The whole answer to a command about caches.
+    CacheReply {
+        client: Ref,
+        bytes: Vec<u8>,
     },
     Snapshot {
         /// With the statements by shape: a copy of many texts.

@@ -12,6 +12,7 @@
 //! [`authquery::LOOK_UPS_MAX`], [`judge::QUESTIONS_MAX`].
 
 pub mod authquery;
+pub mod caches;
 pub mod cancel;
 pub mod client_tls;
 pub mod dial;
@@ -44,6 +45,7 @@ use crate::link::{Door, Ends, Link};
 use crate::stream::Streams;
 use crate::worker::{redis, WorkerHandle};
 use authquery::AuthQueries;
+use caches::Registry;
 use dial::Dialer;
 use judge::Judges;
 use messages::{OpenKind, PoolName, Ref, Shutdown, ToControl, ToWorker};
@@ -65,6 +67,8 @@ pub struct Control {
     caches: Arc<Caches>,
     /// Started when the first database is followed.
     streams: OnceLock<Option<Streams>>,
+    /// Statements that are named to be cached.
+    named: Arc<Registry>,
     redis: Option<Arc<redis::Shared>>,
     handshakes: Semaphore,
     cancels: Semaphore,
@@ -88,12 +92,14 @@ impl Control {
         began: Instant,
     ) -> Control {
         let dialer = Arc::new(Dialer::default());
+        let named = Arc::new(Registry::new(&config));
         Control {
             config: ArcSwap::new(config),
             listen_tls: ArcSwapOption::new(listen_tls),
             workers,
             auth_queries: AuthQueries::new(dialer.clone()),
             judges: Judges::new(dialer.clone()),
+            named,
             dialer,
             caches,
             streams: OnceLock::new(),
@@ -119,6 +125,9 @@ impl Control {
                     console.message(client, &who, message);
                 }
                 ToControl::ConsoleGone { client } => console.gone(client),
+                ToControl::CacheCommand { client, config, proven, messages } => {
+                    console.command(client, &config, proven, messages);
+                }
                 message => drop(tokio::spawn(self.clone().answer(message))),
             }
         }
@@ -202,7 +211,9 @@ impl Control {
                     worker.send(ToWorker::Redefined { database: database.clone() });
                 }
             }
-            ToControl::Console { .. } | ToControl::ConsoleGone { .. } => {}
+            ToControl::Console { .. }
+            | ToControl::ConsoleGone { .. }
+            | ToControl::CacheCommand { .. } => {}
         }
     }
 

@@ -8,8 +8,8 @@ use super::Builder;
 use crate::config::options::{default, Section};
 use crate::config::report::{Code, Problem};
 use crate::config::settings::{Scope, Setting, Settings};
-use crate::config::value::{escaped, Value};
-use crate::config::{CacheConfig, CacheMode, Database, Freshness};
+use crate::config::value::{escaped, quoted, Value};
+use crate::config::{CacheConfig, CacheMode, Database, Definition, Freshness};
 
 impl Builder<'_> {
     pub(super) fn cache(&mut self, databases: &BTreeMap<String, Database>) -> CacheConfig {
@@ -59,6 +59,32 @@ impl Builder<'_> {
             }
         }
         cache
+    }
+}
+
+impl Builder<'_> {
+    /// The statements that a database's section names, no two with one name or one meaning.
+    pub(super) fn caches(&mut self, scope: &Scope) -> Vec<Definition> {
+        let settings = self.settings;
+        let Some(given) = settings.get(scope, "caches") else { return Vec::new() };
+        let Value::Names(texts) = &given.value else { return Vec::new() };
+        let mut caches: Vec<Definition> = Vec::with_capacity(texts.len());
+        // Each was read once; what was wrong then is a problem already.
+        for cache in texts.iter().filter_map(|text| Definition::configured(text).ok()) {
+            let twice = caches.iter().any(|other| {
+                other.normal == cache.normal || other.name.is_some() && other.name == cache.name
+            });
+            if twice {
+                let message = format!("`caches` has {} twice", quoted(&cache.query));
+                let problem = Problem::new(Code::Contradiction, message).note(
+                    "statements that differ only in their constants are one, and so are \
+                           those with the same name",
+                );
+                self.complain(given, problem);
+            }
+            caches.push(cache);
+        }
+        caches
     }
 }
 

@@ -119,3 +119,29 @@ fn its_password_may_be_in_a_file() {
     ));
     assert_eq!(login(&config, "app"), ("follower".into(), plain("own")));
 }
+
+#[test]
+fn a_database_names_statements_whose_results_are_cached() {
+    let config = valid(
+        "[databases.app]\ncaches = [\n  \"select a from t where id = 1\",\n  \
+         \"by_owner with (freshness = strict) from select a from t where owner = $1\",\n]\n",
+    );
+    let caches = &config.databases["app"].caches;
+    assert_eq!(caches[0].name, None);
+    assert_eq!(caches[0].query, "select a from t where id = 1");
+    assert_eq!(caches[1].name.as_deref(), Some("by_owner"));
+    assert_eq!(caches[1].freshness, Some(Freshness::Strict));
+    refused(
+        "[databases.app]\ncaches = [\"delete from t\"]\n",
+        &["P0105", ":2:10", "`caches` has \"delete from t\": only a SELECT has results"],
+    );
+    refused("[databases.app]\ncaches = 5\n", &["P0104", "expected a list of statements"]);
+    refused(
+        "[databases.app]\ncaches = [\"select a where b = 1\", \"select a where b = 2\"]\n",
+        &["P0110", "`caches` has \"select a where b = 2\" twice"],
+    );
+    let variable = [("PONDAGE_DATABASES__APP__CACHES", "select a, b from t; b from select 2;")];
+    let variables = super::environment(&variable);
+    let config = Config::from_text_and("[databases.app]\n", variables, Default::default());
+    assert_eq!(config.expect("valid").databases["app"].caches.len(), 2);
+}

@@ -56,6 +56,7 @@ impl Plane {
                     }
                 }
             }
+            ToWorker::CacheReply { client, bytes } => self.cache_reply(client, &bytes),
             ToWorker::Snapshot { queries, reply } => {
                 let _ = reply.send(Box::new(self.snapshot(queries)));
             }

@@ -439,7 +439,8 @@ impl Plane {
         let client = &mut self.clients[slot];
         client.hold = Hold::No;
         client.pool = NONE;
-        client.phase = Phase::Console(Arc::new(ConsoleUser { user, database, admin }));
+        client.phase =
+            Phase::Console(Arc::new(ConsoleUser { user, database, admin, proven: None }));
         self.resume_later(slot);
     }
 

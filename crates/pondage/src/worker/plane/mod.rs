@@ -9,6 +9,7 @@
 
 mod arrivals;
 mod beginning;
+mod cache_commands;
 mod caching;
 mod commands;
 mod company;

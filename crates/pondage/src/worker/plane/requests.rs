@@ -154,6 +154,9 @@ impl Plane {
             self.effects.push(Effect::Control(ToControl::Console { client, who, message }));
             return Taken::Bytes(header.total);
         }
+        if let Some(taken) = self.cache_command(slot, header, bytes) {
+            return taken;
+        }
         if let Some(taken) = self.join(slot, header, bytes) {
             return taken;
         }
@@ -206,7 +209,7 @@ impl Plane {
         Taken::Gone
     }
 
-    fn drop_message(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Taken {
+    pub(super) fn drop_message(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Taken {
         let have = bytes.len().min(header.total);
         let client = &mut self.clients[slot];
         client.rest = (header.total - have) as u32;
