@@ -225,6 +225,9 @@ impl Shared {
     /// is for all who wait, and who waits on has to say so again. Without a stream no wake may
     /// come: look at [`Shared::is_following`] behind this.
     pub fn want(&self, lsn: u64) -> bool {
+        if self.lsn.load(Ordering::SeqCst) >= lsn {
+            return true;
+        }
         self.wanted.fetch_min(lsn, Ordering::SeqCst);
         self.lsn.load(Ordering::SeqCst) >= lsn
     }
@@ -378,3 +381,6 @@ impl Rest {
         self.oldest == NO_XID || snapshot.have_ended(self.oldest, self.newest)
     }
 }
+
+#[cfg(test)]
+mod tests;
