@@ -64,7 +64,7 @@ struct Followed {
 
 impl Followed {
     fn new() -> Followed {
-        let shared = Arc::new(Shared::new(Tags::new(1 << 22, 9), Box::new(|| {})));
+        let shared = Arc::new(Shared::new(Tags::new(1 << 20, 7), Box::new(|| {})));
         let mut applier = Applier::new(shared.clone());
         applier.began(5, &tables());
         for oid in [LEAF, ALONE, NEW] {
