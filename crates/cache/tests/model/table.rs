@@ -40,7 +40,7 @@ pub fn value(random: &mut Random, column: usize, nulls: bool) -> Option<String> 
 }
 
 pub fn relation(random: &mut Random, oid: u32) -> Relation {
-    let keys = 1 + random.below(2);
+    let keys = 1 + random.below(3);
     let identity = *random.of(b"ddffi");
     let columns = COLUMNS.iter().enumerate().map(|(at, (name, type_oid, _))| RelationColumn {
         name: name.to_string(),

@@ -67,7 +67,7 @@ struct Cached {
     generation: u64,
     /// Tags and version.
     lease: Option<(SmallVec<[Tag; 8]>, u64)>,
-    /// Why each commit since the lease that it was concerned: it must be dropped.
+    /// Why it must be dropped: what a commit has changed of it.
     must: Option<String>,
     /// A commit may have concerned it.
     may: bool,
@@ -365,7 +365,11 @@ impl World {
         });
         let same_key =
             change.before.as_ref().zip(change.after.as_ref()).is_some_and(|(before, after)| {
-                (0..keys.len()).all(|at| !keys[at] || before[at] == after[at])
+                // A long value of the key is told although it has not changed.
+                let same = |at: usize| {
+                    before[at] == after[at] && !before[at].as_deref().is_some_and(is_long)
+                };
+                (0..keys.len()).all(|at| !keys[at] || same(at))
             });
         let old =
             change.before.as_ref().filter(|_| whole || !same_key).map(|row| {
