@@ -8,7 +8,8 @@
 //!
 //! When a stream begins there may be transactions that committed just before, so that they are
 //! not told, and are not visible yet. All that run in the first snapshot after the start may be
-//! such ones; nothing is settled until they have ended.
+//! such ones; nothing is settled until they have ended. (PostgreSQL itself waits in the same way
+//! before it lets a stream begin.)
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -248,6 +249,13 @@ impl Shared {
     pub fn unsettled_count(&self) -> usize {
         let unsettled = self.unsettled();
         unsettled.queue.len() + usize::from(unsettled.rest.is_some())
+    }
+
+    /// Behind the start of a stream, the transactions that must end before anything is settled.
+    pub fn start_waits_for(&self) -> Vec<u64> {
+        let unsettled = self.unsettled();
+        let start = unsettled.start.as_ref();
+        start.and_then(|start| start.running.clone()).unwrap_or_default()
     }
 
     fn unsettled(&self) -> MutexGuard<'_, Unsettled> {

@@ -110,7 +110,7 @@ impl Tags {
         self.tag(Of::Wild, hasher.finish())
     }
 
-    /// Changes of rows with these values; see [`Signature::put`].
+    /// Changes of rows with these canonical values, each with its length in front.
     pub fn value(&self, signature: &Signature, values: &[u8]) -> Tag {
         let mut hasher = self.hasher(Of::Value);
         hasher.write_u64(signature.id());

@@ -106,6 +106,7 @@ fn nothing_is_settled_while_those_run_that_may_have_committed_before_the_start()
     shared.settle(&snapshot("905:930:905,920"), start);
     shared.settle(&snapshot("920:931:920,930"), start);
     assert_eq!(shared.settled(), 0, "920 was there in the first one");
+    assert_eq!(shared.start_waits_for(), [920]);
     shared.settle(&snapshot("930:931:930"), start);
     assert_eq!(shared.settled(), 2, "930 was not");
 }
