@@ -202,7 +202,7 @@ pub(super) const INHERITS: &str =
 /// One value that becomes another when something changes that decides what a statement means or
 /// who may run it. `xmin` changes with every change of a row; of tables and columns only what
 /// matters is looked at, for TRUNCATE and the like change them as well. Temporary ones come and
-/// go.
+/// go. A table that left the publication and came back between two looks has another row there.
 pub(super) const DEFINITIONS: &str = r"SELECT concat_ws('/',
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', c.oid, c.relname, c.relnamespace, c.relowner,
   c.relkind, c.relacl, c.relrowsecurity, c.relforcerowsecurity, c.relnatts, c.relispartition)))
@@ -235,6 +235,8 @@ pub(super) const DEFINITIONS: &str = r"SELECT concat_ws('/',
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', e.oid, e.xmin))) FROM pg_enum e),
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', i.inhrelid, i.inhparent, i.xmin)))
   FROM pg_inherits i),
+(SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', b.oid, b.xmin))) FROM pg_publication b),
+(SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', r.oid, r.xmin))) FROM pg_publication_rel r),
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', m.roleid, m.member, m.xmin)))
   FROM pg_auth_members m),
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', s.setdatabase, s.setrole, s.xmin)))

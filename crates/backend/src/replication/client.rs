@@ -178,7 +178,7 @@ impl Client {
             }
         };
         // What was told before an error counts.
-        if self.told > before && self.phase == Phase::Streaming {
+        if self.told > before.max(self.start) {
             changes.progress(self.told);
             if self.eager {
                 self.report(now, false);
