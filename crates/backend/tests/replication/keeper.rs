@@ -85,6 +85,7 @@ impl Database {
                 bool(true),
                 "10".to_owned(),
                 "10".to_owned(),
+                "8192".to_owned(),
             ];
             if self.publication {
                 row.extend(["500", "f", "t", "f", "t"].map(str::to_owned));

@@ -18,6 +18,7 @@ pub fn server() -> Server {
         may_create: true,
         senders_max: 10,
         slots_max: 10,
+        wal_block: 8192,
         standby: false,
     }
 }

@@ -24,7 +24,7 @@ pub fn options(version: u32) -> Options {
     Options {
         publication: "it's \"ours\"".to_owned(),
         slot: "pondage_1_1".to_owned(),
-        server: Server { slots_max: 10, senders_max: 10, ..server },
+        server: Server { slots_max: 10, senders_max: 10, wal_block: 8192, ..server },
         silence: SILENCE,
         epoch: 1_000_000,
     }
