@@ -5,5 +5,6 @@ mod judging;
 mod judging_caches;
 mod lookups;
 mod opening;
+mod restricting;
 mod server;
 mod tls;
