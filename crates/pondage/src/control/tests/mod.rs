@@ -3,6 +3,7 @@
 mod certificates;
 mod judging;
 mod judging_caches;
+mod judging_oracles;
 mod lookups;
 mod opening;
 mod restricting;
