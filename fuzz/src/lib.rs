@@ -8,20 +8,22 @@
 use wire::pg::auth::{
     md5_response, ScramClient, ScramKeys, ScramServer, ScramVerifier, Secret, SCRAM_ITERATIONS_MAX,
 };
-use wire::pg::{backend, frontend, header, startup, HEADER_BYTES};
+use wire::pg::{backend, frontend, header, pgoutput, replication, startup, HEADER_BYTES};
 use wire::resp::{reply, Limits, Parser, ProtocolError};
 
 /// A target: its name, which is its corpus's folder, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 8] = [
     ("startup", startup),
     ("frontend", frontend),
     ("backend", backend),
     ("scram", scram),
     ("secret", secret),
     ("resp", resp),
+    ("replication", replication),
+    ("pgoutput", pgoutput),
 ];
 
 /// `data` is what a client sends before it is logged in.
@@ -365,4 +367,59 @@ fn commands(pieces: &[&[u8]], limits: Limits) -> (Vec<Vec<Vec<u8>>>, Option<Prot
         }
     }
     (commands, None)
+}
+
+/// `data` is the body of a CopyData, of a server or a client that replicates, or a position.
+pub fn replication(data: &[u8]) {
+    if let Ok(message) = replication::from_server(data) {
+        let mut again = Vec::new();
+        replication::put_from_server(&mut again, &message);
+        assert_eq!(replication::from_server(&again[HEADER_BYTES..]), Ok(message));
+        if let replication::FromServer::Data { data, .. } = message {
+            pgoutput(data);
+        }
+    }
+    if let Ok(update) = replication::status_update(data) {
+        let mut again = Vec::new();
+        replication::put_status_update(&mut again, &update);
+        assert_eq!(replication::status_update(&again[HEADER_BYTES..]), Ok(update));
+    }
+    if let Some(Ok(lsn)) = std::str::from_utf8(data).ok().map(str::parse::<replication::Lsn>) {
+        assert_eq!(lsn.to_string().parse(), Ok(lsn));
+    }
+}
+
+/// `data` is a change, streamed or not.
+pub fn pgoutput(data: &[u8]) {
+    for streamed in [false, true] {
+        let Ok(message) = pgoutput::message(data, streamed) else {
+            continue;
+        };
+        let mut again = Vec::new();
+        pgoutput::put(&mut again, &message);
+        assert_eq!(pgoutput::message(&again, streamed), Ok(message.clone()));
+        rows(&message);
+    }
+}
+
+/// Every field of a row is there, and a row made of its fields is the same.
+fn rows(message: &pgoutput::Message<'_>) {
+    use pgoutput::{Message, Old};
+    let (old, new) = match message {
+        Message::Insert { new, .. } => (&Old::Unknown, Some(new)),
+        Message::Update { old, new, .. } => (old, Some(new)),
+        Message::Delete { old, .. } => (old, None),
+        _ => return,
+    };
+    let old = match old {
+        Old::Unknown => None,
+        Old::Key(row) | Old::Whole(row) => Some(row),
+    };
+    for row in old.into_iter().chain(new) {
+        let fields: Vec<_> = row.fields().collect();
+        assert_eq!(fields.len(), row.columns());
+        let mut again = Vec::new();
+        pgoutput::put_tuple(&mut again, &fields);
+        assert_eq!(pgoutput::Tuple::parse(&again), Ok(*row));
+    }
 }

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! `frontend` reads and writes what clients send, `backend` what servers send, `auth` holds the
-//! steps of md5 and SCRAM-SHA-256, `sqlstate` the error codes a pooler uses. Parsers take the
-//! *body*: the bytes after the length word.
+//! steps of md5 and SCRAM-SHA-256, `sqlstate` the error codes a pooler uses, `replication` what
+//! travels in CopyData while a server streams its changes, `pgoutput` those changes. Parsers take
+//! the *body*: the bytes after the length word.
 //!
 //! Source: PostgreSQL documentation, "Frontend/Backend Protocol".
 
@@ -17,6 +18,7 @@ pub mod backend;
 pub mod frame;
 pub mod frontend;
 pub mod pgoutput;
+pub mod replication;
 pub mod sqlstate;
 pub mod startup;
 

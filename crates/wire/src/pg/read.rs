@@ -42,6 +42,14 @@ impl<'a> Reader<'a> {
         self.array(what).map(u32::from_be_bytes)
     }
 
+    pub(super) fn u64(&mut self, what: &'static str) -> Result<u64, WireError> {
+        self.array(what).map(u64::from_be_bytes)
+    }
+
+    pub(super) fn i64(&mut self, what: &'static str) -> Result<i64, WireError> {
+        self.array(what).map(i64::from_be_bytes)
+    }
+
     /// Four raw bytes, such as an md5 salt.
     pub(super) fn word(&mut self, what: &'static str) -> Result<[u8; 4], WireError> {
         self.array(what)

@@ -3,6 +3,8 @@
 mod backend;
 mod frame;
 mod frontend;
+mod pgoutput;
+mod replication;
 mod round_trips;
 mod scram;
 mod secret;

@@ -7,5 +7,5 @@ mod judging_oracles;
 mod lookups;
 mod opening;
 mod restricting;
-mod server;
+pub mod server;
 mod tls;
