@@ -9,6 +9,7 @@
 //! - [`settings`] follows what a session has set, and what differs between two of them.
 //! - [`statement`] names prepared statements and knows which of them a server has.
 //! - [`login`] is the log-in at PostgreSQL as a chain of states.
+//! - [`replication`] follows the changes of a database.
 //! - [`calls`] is a connection of Pondage's own, which calls prepared statements.
 
 pub mod calls;

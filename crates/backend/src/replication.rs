@@ -11,9 +11,44 @@
 //! The consumer ([`Changes`]) is told where the stream begins and which tables it tells of. When
 //! it is lost, all that was told counts no more: the next one begins anew, with another slot.
 
+pub mod catalogue;
+pub mod client;
+mod decode;
+pub mod keeper;
+pub mod missing;
+pub mod plan;
+
 use wire::pg::pgoutput::{Relation, Tuple};
 
 pub use wire::pg::pgoutput::Old;
+
+/// The oldest server that can be followed: it knows `publish_via_partition_root` and
+/// `pg_current_snapshot`.
+pub const SERVER_VERSION_MIN: u32 = 130_000;
+
+/// What both connections begin with: values have one text form whatever the role, the database or
+/// the server say, and names mean what the catalogues call them.
+pub const SETTINGS: [(&str, &str); 10] = [
+    ("application_name", "pondage"),
+    ("client_encoding", "UTF8"),
+    ("DateStyle", "ISO, MDY"),
+    ("TimeZone", "UTC"),
+    ("IntervalStyle", "postgres"),
+    ("extra_float_digits", "1"),
+    ("bytea_output", "hex"),
+    ("search_path", ""),
+    ("standard_conforming_strings", "on"),
+    ("default_transaction_isolation", "read committed"),
+];
+
+/// Why a database is not followed, or no longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// Somebody has to change something first.
+    Refused(missing::Missing),
+    /// A new try may go well.
+    Lost(String),
+}
 
 /// Who is told. Large transactions are told while they run (*streamed*): rows of several then
 /// come mixed, each with the number of its transaction, and only [`Changes::commit`] says that

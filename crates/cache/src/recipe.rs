@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use foldhash::quality::FixedState;
 use smallvec::SmallVec;
+pub use sql::Source;
 
 use crate::cover::cover;
 use crate::tags::{Tag, Tags};
@@ -21,15 +22,6 @@ pub const TABLE_TAGS_MAX: usize = 64;
 /// Most tags of an answer; tables for which too few are left depend on every row. (One that reads
 /// more than half as many tables has two for each.)
 pub const ENTRY_TAGS_MAX: usize = 128;
-
-/// Where the value of a restriction comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// The literal with this number in the scanned text, from 0.
-    Literal(u32),
-    /// The parameter with this number, from 1.
-    Parameter(u32),
-}
 
 /// What the answer to a statement of some shape depends on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! The process: command line, configuration, workers and their turns, doors, sessions, the
-//! console and the HTTP door. `ARCHITECTURE.md` follows one query through these files.
+//! console and the HTTP door, streams of changes. `ARCHITECTURE.md` follows one query through
+//! these files.
 
+pub mod caches;
 pub mod cli;
 pub mod config;
 pub mod console;
@@ -12,4 +14,5 @@ pub mod logging;
 pub mod process;
 pub mod route;
 pub mod session;
+pub mod stream;
 pub mod worker;

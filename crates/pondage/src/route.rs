@@ -2,6 +2,7 @@
 //! settings of its pool. The "why" is what `EXPLAIN LAST STATEMENT` and `SHOW QUERIES` print.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Coalesce, PoolConfig};
@@ -28,6 +29,39 @@ pub struct Verdict {
     /// What each literal may become in a prepared statement, in the order of the text; none: the
     /// text is sent as it comes.
     pub literals: Option<Box<[sql::Use]>>,
+    /// What its answers depend on, or why they can't be kept, for people.
+    pub cache: Result<Arc<Cacheable>, String>,
+}
+
+/// A read whose answers may be kept until what they depend on changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cacheable {
+    pub recipe: cache::recipe::Recipe,
+    /// A result or a value depends on settings that say how values are written: TimeZone,
+    /// DateStyle, IntervalStyle, extra_float_digits, bytea_output.
+    pub settings: bool,
+    /// Every parameter and literal with the type that PostgreSQL has found for it. Who says
+    /// another type for a parameter (but a whole number for a whole number, a text for a text)
+    /// must not use this.
+    pub slots: Vec<Slot>,
+    /// One line for each table: `table app.orders: rows where customer_id = $1`.
+    pub lines: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot {
+    pub source: sql::Source,
+    pub type_oid: u32,
+    /// Text for it may be a word like `now` or `yesterday`: see [`is_timeless`].
+    pub timely: bool,
+}
+
+/// Whether this text, as input of a type of dates and times, is the same moment every time. Words
+/// (two letters or more) are not looked at: `now`, `today`, but also names of months and zones.
+pub fn is_timeless(text: &[u8]) -> bool {
+    !text.windows(2).any(|pair| pair.iter().all(u8::is_ascii_alphabetic))
+        && text.is_ascii()
+        && text.iter().any(u8::is_ascii_digit)
 }
 
 /// How statements of a shape have run of late.
@@ -124,6 +158,8 @@ pub enum Way {
     Batch,
     /// In its own transaction, acknowledged with others after one flush.
     Train,
+    /// Nowhere: it was answered with a result that had been kept.
+    Kept,
 }
 
 impl Way {
@@ -133,6 +169,7 @@ impl Way {
             Way::Pipeline => "pipeline",
             Way::Batch => "batch",
             Way::Train => "train",
+            Way::Kept => "cache",
         }
     }
 }

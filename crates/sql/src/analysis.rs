@@ -13,18 +13,26 @@ use std::fmt;
 use crate::scan::{Literal, LiteralKind};
 
 mod postgres;
+mod reads;
 #[cfg(test)]
 mod tests;
 mod tree;
 mod walk;
 
 pub use postgres::PostgresParser;
+pub use reads::{
+    Bound, Cast, CastTo, Column, Columns, Condition, Reads, Restriction, Source, TableRead, Test,
+};
 
 /// Something that understands SQL.
 pub trait Parser {
     /// What `text` is and touches. `literals` are those that [`crate::Scan`] found in it; they may
     /// be left out when nobody asks for [`Analysis::literals`].
     fn analyse(&self, text: &str, literals: &[Literal]) -> Result<Analysis, Unparsed>;
+
+    /// What `text`, one SELECT, reads, and which rows of it can matter. `literals` as above; those
+    /// that are left out are no values of conditions.
+    fn reads(&self, text: &str, literals: &[Literal]) -> Result<Reads, Unparsed>;
 }
 
 /// The text is no SQL, or none that this version of the parser knows. The parser's words.

@@ -84,15 +84,26 @@ pub fn leading(text: &[u8]) -> Leading<'_> {
 
 /// Whether a text is just these words, in any case, but for white space, comments and semicolons.
 pub fn says(text: &[u8], words: &[&str]) -> bool {
+    after(text, words).is_some_and(at_end)
+}
+
+/// What follows these words, in any case, where a text begins with them.
+pub fn after<'t>(text: &'t [u8], words: &[&str]) -> Option<&'t [u8]> {
     let mut rest = text;
     for wanted in words {
         let found;
-        (found, rest) = word(blank(rest));
+        (found, rest) = next_word(rest);
         if !found.eq_ignore_ascii_case(wanted.as_bytes()) {
-            return false;
+            return None;
         }
     }
-    at_end(rest)
+    Some(rest)
+}
+
+/// The first word of a text, past white space and comments, and what follows it. Empty: something
+/// else comes first.
+pub fn next_word(text: &[u8]) -> (&[u8], &[u8]) {
+    word(blank(text))
 }
 
 fn deallocate(rest: &[u8]) -> Option<Dropped<'_>> {
@@ -121,7 +132,7 @@ fn deallocate(rest: &[u8]) -> Option<Dropped<'_>> {
 }
 
 /// Nothing but white space, comments and semicolons follows.
-fn at_end(mut rest: &[u8]) -> bool {
+pub(crate) fn at_end(mut rest: &[u8]) -> bool {
     loop {
         rest = blank(rest);
         match rest.first() {
@@ -132,7 +143,7 @@ fn at_end(mut rest: &[u8]) -> bool {
     }
 }
 
-fn word(text: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let is_word =
         |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte >= 0x80;
     let end = text.iter().position(|byte| !is_word(byte)).unwrap_or(text.len());
@@ -140,7 +151,7 @@ fn word(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// What follows white space and comments. A block comment nests.
-fn blank(mut text: &[u8]) -> &[u8] {
+pub fn blank(mut text: &[u8]) -> &[u8] {
     loop {
         text = match text {
             [b' ' | b'\t' | b'\n' | b'\r' | 0x0c | 0x0b, rest @ ..] => rest,
@@ -200,6 +211,18 @@ mod tests {
         ] {
             assert!(!it(text), "{text}");
         }
+    }
+
+    #[test]
+    fn what_follows_words_is_given_as_it_is() {
+        let rest = |text: &'static str| after(text.as_bytes(), &["create", "cache"]);
+        assert_eq!(rest(" CREATE /* a */ Cache\tx from y"), Some(&b"\tx from y"[..]));
+        assert_eq!(rest("create cache"), Some(&b""[..]));
+        for text in ["", "create", "create caches", "create \"cache\"", "recreate cache"] {
+            assert_eq!(rest(text), None, "{text}");
+        }
+        assert_eq!(next_word(b" -- x\n a9$ (b"), (&b"a9$"[..], &b" (b"[..]));
+        assert_eq!(next_word(b" (b"), (&b""[..], &b"(b"[..]));
     }
 
     #[test]

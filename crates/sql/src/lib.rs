@@ -7,8 +7,15 @@
 
 mod analysis;
 mod leading;
+mod normal;
 mod scan;
+mod session;
 
-pub use analysis::{Analysis, Name, Parser, PostgresParser, Statement, Unparsed, Use};
-pub use leading::{leading, says, Dropped, Leading};
+pub use analysis::{
+    Analysis, Bound, Cast, CastTo, Column, Columns, Condition, Name, Parser, PostgresParser, Reads,
+    Restriction, Source, Statement, TableRead, Test, Unparsed, Use,
+};
+pub use leading::{after, blank, leading, next_word, says, Dropped, Leading};
+pub use normal::normal;
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
+pub use session::{leaves, transaction, Leaves, Transaction};

@@ -16,11 +16,12 @@ use super::settings::{Layer, Named, Scope, Setting, Settings};
 use super::source::Source;
 use super::value::{escaped, is_name, Value};
 use super::{
-    Address, Auth, AuthMethod, AuthQuery, Coalesce, Database, Host, Listen, ListenTls,
-    ListenTlsMode, LogFormat, PoolMode, PoolOptions, Redis, Runtime, ServerTls, ServerTlsMode,
-    Telemetry, UpstreamOptions, User,
+    Address, Auth, AuthMethod, AuthQuery, CacheConfig, CacheMode, Coalesce, Database, Freshness,
+    Host, Listen, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions, Redis, Runtime,
+    ServerTls, ServerTlsMode, Telemetry, UpstreamOptions, User,
 };
 
+mod cache;
 mod redis;
 
 pub(super) struct Builder<'a> {
@@ -37,6 +38,7 @@ pub(super) struct Parts {
     pub pool: PoolOptions,
     pub databases: BTreeMap<String, Database>,
     pub users: BTreeMap<String, User>,
+    pub cache: CacheConfig,
     pub redis: Redis,
     pub telemetry: Telemetry,
 }
@@ -94,6 +96,13 @@ impl Values<'_> {
         }
     }
 
+    fn size(&self, name: &str, preset: u64) -> u64 {
+        match self.value(name) {
+            Some(Value::Size(bytes)) => *bytes,
+            _ => preset,
+        }
+    }
+
     fn names(&self, name: &str) -> Vec<String> {
         match self.value(name) {
             Some(Value::Names(names)) => names.clone(),
@@ -122,6 +131,7 @@ impl Builder<'_> {
         let auth = self.auth(&listen);
         let databases = self.databases();
         let parts = Parts {
+            cache: self.cache(&databases),
             redis: self.redis(&listen, &auth, &databases),
             listen,
             runtime: self.runtime(),
@@ -433,6 +443,7 @@ impl Builder<'_> {
             max_client_connections: values.limit("max_client_connections"),
             max_server_connections: values.limit("max_server_connections"),
             disabled: values.flag("disabled").unwrap_or(default::DISABLED),
+            caches: self.caches(scope),
         }
     }
 
@@ -492,6 +503,11 @@ impl Builder<'_> {
             coalesce_depth: values.count("coalesce_depth"),
             coalesce_short: values.duration("coalesce_short"),
             coalesce_stall: values.duration("coalesce_stall"),
+            cache: values.text("cache").and_then(|word| CacheMode::from_name(&word)),
+            cache_freshness: values
+                .text("cache_freshness")
+                .and_then(|word| Freshness::from_name(&word)),
+            cache_max_lag: values.duration("cache_max_lag"),
         }
     }
 

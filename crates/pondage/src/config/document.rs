@@ -65,6 +65,7 @@ impl Node {
             (Node::Root, "runtime") => fixed(Section::Runtime),
             (Node::Root, "auth") => fixed(Section::Auth),
             (Node::Root, "pool") => fixed(Section::Pool),
+            (Node::Root, "cache") => fixed(Section::Cache),
             (Node::Root, "redis") => fixed(Section::Redis),
             (Node::Root, "telemetry") => fixed(Section::Telemetry),
             (Node::Root, "databases") => Some(Node::Databases),
@@ -86,9 +87,17 @@ impl Node {
 
     fn children(&self) -> &'static [&'static str] {
         match self {
-            Node::Root => {
-                &["listen", "runtime", "auth", "pool", "databases", "users", "redis", "telemetry"]
-            }
+            Node::Root => &[
+                "listen",
+                "runtime",
+                "auth",
+                "pool",
+                "databases",
+                "users",
+                "cache",
+                "redis",
+                "telemetry",
+            ],
             Node::Section(scope) => match scope.section {
                 Section::Listen => &["tls"],
                 Section::Database => &["users"],

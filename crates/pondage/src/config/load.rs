@@ -151,6 +151,7 @@ fn load(inputs: Inputs) -> Result<Config, Report> {
         pool: parts.pool,
         databases: parts.databases,
         users: parts.users,
+        cache: parts.cache,
         redis: parts.redis,
         telemetry: parts.telemetry,
         origin,

@@ -11,6 +11,7 @@ use std::time::Duration;
 use wire::pg::auth::Secret;
 
 mod build;
+mod definition;
 mod document;
 mod environment;
 mod files;
@@ -28,6 +29,7 @@ mod tests;
 mod value;
 mod words;
 
+pub use definition::{Definition, Head};
 pub use environment::Environment;
 pub use files::FILE_MAX;
 pub use load::{reload, Flags, Inputs};
@@ -35,7 +37,7 @@ pub use postgres_url::has_scheme as is_postgres_url;
 pub use report::Report;
 pub use settings::{Layer, Scope, Setting, Settings};
 pub use show::{changed_unreloadable, effective, reference, show_config, Change, ConfigRow};
-pub use value::{Kind, Value};
+pub use value::{duration_text, Kind, Value};
 
 /// Names of databases that are the console.
 pub const CONSOLE_DATABASES: [&str; 3] = ["pondage", "pgbouncer", "admin"];
@@ -56,6 +58,7 @@ pub struct Config {
     pub databases: BTreeMap<String, Database>,
     /// `[users.NAME]`.
     pub users: BTreeMap<String, User>,
+    pub cache: CacheConfig,
     pub redis: Redis,
     pub telemetry: Telemetry,
     /// The file it came from, for RELOAD and for messages.
@@ -177,6 +180,8 @@ pub struct Database {
     pub max_client_connections: Option<u32>,
     pub max_server_connections: Option<u32>,
     pub disabled: bool,
+    /// Of statements that are named in the configuration.
+    pub caches: Vec<Definition>,
 }
 
 /// What a database section says about its server; what is absent follows the client.
@@ -237,6 +242,29 @@ pub enum Coalesce {
     Batch,
 }
 
+/// Which reads are answered from memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheMode {
+    Off,
+    /// None; what would have been is counted.
+    Advise,
+    /// Those that somebody named.
+    Manual,
+    /// Those that can be and are worth it.
+    Auto,
+}
+
+/// What an answer from memory promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Freshness {
+    /// No less than what this client has written or read.
+    Session,
+    /// No less than what was committed when the statement came.
+    Strict,
+    /// No less than what was committed `max_lag` ago.
+    Bounded,
+}
+
 /// What can be said for all, per database, per user and per user of a database; the nearest wins.
 #[derive(Debug, Clone, Default)]
 pub struct PoolOptions {
@@ -264,6 +292,28 @@ pub struct PoolOptions {
     pub coalesce_depth: Option<u32>,
     pub coalesce_short: Option<Duration>,
     pub coalesce_stall: Option<Duration>,
+    pub cache: Option<CacheMode>,
+    pub cache_freshness: Option<Freshness>,
+    pub cache_max_lag: Option<Duration>,
+}
+
+/// The read cache, where pools say nothing else. Sizes are in bytes.
+#[derive(Debug, Clone)]
+pub struct CacheConfig {
+    pub mode: CacheMode,
+    pub freshness: Freshness,
+    /// Of the stream; one that is further behind answers nothing.
+    pub max_lag: Duration,
+    pub memory: u64,
+    /// As whom streams log in; none: as the database's user.
+    pub user: Option<String>,
+    /// None: the secret that `user` has in the configuration.
+    pub password: Option<Secret>,
+    pub publication: String,
+    /// What the server may keep for one stream.
+    pub slot_max_wal: u64,
+    /// How long a read waits for the stream. Zero: not at all.
+    pub wait: Duration,
 }
 
 /// What Redis clients find, and within which bounds. Sizes are in bytes.
@@ -353,6 +403,9 @@ pub struct PoolConfig {
     pub coalesce_short: Duration,
     /// What waits behind a statement that takes longer goes to another server.
     pub coalesce_stall: Duration,
+    pub cache: CacheMode,
+    pub cache_freshness: Freshness,
+    pub cache_max_lag: Duration,
     pub max_database_clients: Option<u32>,
     pub max_user_clients: Option<u32>,
     pub max_database_servers: Option<u32>,
@@ -395,6 +448,11 @@ impl Config {
             return None;
         }
         resolve::redis(self)
+    }
+
+    /// Where and as whom the changes of `database` are followed; any of its pools may cache.
+    pub fn stream_pool(&self, database: &str) -> Option<Arc<PoolConfig>> {
+        resolve::stream(self, database)
     }
 
     /// The stored secret of a user from the configuration or the users file.

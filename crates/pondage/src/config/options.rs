@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::value::{Kind, Value};
-use super::{AuthMethod, Coalesce, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode};
+use super::{
+    AuthMethod, CacheMode, Coalesce, Freshness, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode,
+};
 
 /// Where an option may stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,12 +24,13 @@ pub enum Section {
     DatabaseUser,
     /// `[users.NAME]`
     User,
+    Cache,
     Redis,
     Telemetry,
 }
 
 impl Section {
-    pub const ALL: [Section; 10] = [
+    pub const ALL: [Section; 11] = [
         Section::Listen,
         Section::ListenTls,
         Section::Runtime,
@@ -36,6 +39,7 @@ impl Section {
         Section::Database,
         Section::DatabaseUser,
         Section::User,
+        Section::Cache,
         Section::Redis,
         Section::Telemetry,
     ];
@@ -51,6 +55,7 @@ impl Section {
             Section::Database => "databases.NAME",
             Section::DatabaseUser => "databases.NAME.users.NAME",
             Section::User => "users.NAME",
+            Section::Cache => "cache",
             Section::Redis => "redis",
             Section::Telemetry => "telemetry",
         }
@@ -81,6 +86,11 @@ impl Section {
             Section::User => {
                 "Users that may log in, beside those of `auth.users_file` and `auth.query`, and \
                  what differs for them. Takes the keys of `[pool]` too."
+            }
+            Section::Cache => {
+                "Results of reads, kept right by what PostgreSQL replicates \
+                 ([The read cache](cache.md)). Databases and users may differ: `cache`, \
+                 `cache_freshness` and `cache_max_lag` of `[pool]`."
             }
             Section::Redis => {
                 "What Redis clients find behind `listen.redis`: their data are rows of the schema \
@@ -211,6 +221,15 @@ pub mod default {
     pub const COALESCE_SHORT: Duration = Duration::from_millis(1);
     pub const COALESCE_STALL: Duration = Duration::from_millis(20);
 
+    pub const CACHE_MODE: CacheMode = CacheMode::Off;
+    pub const CACHE_FRESHNESS: Freshness = Freshness::Session;
+    pub const CACHE_MAX_LAG: Duration = Duration::from_secs(5);
+    pub const CACHE_MEMORY: u64 = 256 << 20;
+    pub const CACHE_PUBLICATION: &str = "pondage";
+    pub const CACHE_SLOT_MAX_WAL: u64 = 1 << 30;
+    /// A commit is in the stream about a millisecond after it is acknowledged.
+    pub const CACHE_WAIT: Duration = Duration::from_millis(2);
+
     pub const SERVER_HOST: &str = "localhost";
     pub const SERVER_PORT: u16 = 5432;
     /// libpq's default too.
@@ -293,6 +312,7 @@ const AUTH: &[Section] = &[Section::Auth];
 const DATABASE: &[Section] = &[Section::Database];
 const DATABASE_AND_USER: &[Section] = &[Section::Database, Section::User];
 const USER: &[Section] = &[Section::User];
+const CACHE: &[Section] = &[Section::Cache];
 const REDIS: &[Section] = &[Section::Redis];
 const TELEMETRY: &[Section] = &[Section::Telemetry];
 
@@ -445,6 +465,13 @@ pub static TABLE: &[Row] = &[
         Preset::Duration(default::COALESCE_STALL), &[],
         "Reads behind a statement that takes longer are sent again on another server."),
 
+    row(POOLS, "cache", Kind::Choice(CacheMode::WORDS), Preset::None, &[],
+        "The read cache, in the words of `cache.mode`; without it, `cache.mode`."),
+    row(POOLS, "cache_freshness", Kind::Choice(Freshness::WORDS), Preset::None, &[],
+        "What cached answers promise; without it, `cache.freshness`."),
+    row(POOLS, "cache_max_lag", Kind::Duration { zero: None }, Preset::None, &[],
+        "How far behind the stream of changes may be; without it, `cache.max_lag`."),
+
     row(DATABASE, "url", Kind::Url, Preset::None, &[],
         "The server in one line, `postgres://user:password@host:port/dbname?sslmode=require`, \
          instead of the keys it says. Parameters: sslmode, sslrootcert, sslcert, sslkey, \
@@ -478,6 +505,10 @@ pub static TABLE: &[Row] = &[
         "application_name of servers that no client has named yet."),
     row(DATABASE, "disabled", Kind::Flag, Preset::Flag(default::DISABLED), &[],
         "Refuse new clients."),
+    row(DATABASE, "caches", Kind::Caches, Preset::NoNames, &[],
+        "Statements whose results are cached, where `cache` is `manual`: each a SELECT, or what \
+         may follow `CREATE CACHE` ([The read cache](cache.md#commands)). In a variable they are \
+         separated by semicolons."),
     row(DATABASE_AND_USER, "max_client_connections", CLIENTS, Preset::None,
         &["max_db_client_connections", "max_user_client_connections"],
         "Clients of this database, or of this user over all databases; 0: no limit."),
@@ -490,6 +521,41 @@ pub static TABLE: &[Row] = &[
          verifier (`SCRAM-SHA-256$…`)."),
     row(USER, "password_file", Kind::Path, Preset::None, &[],
         "File that holds `password`; line ends after it don't count."),
+
+    row(CACHE, "mode", Kind::Choice(CacheMode::WORDS), Preset::Text(default::CACHE_MODE.name()),
+        &[],
+        "`off`: every read goes to PostgreSQL; `advise`: too, and what a cache would have answered \
+         is counted; `manual`: reads that `CREATE CACHE` or `caches` names are cached; `auto`: \
+         those that can be and are worth it."),
+    row(CACHE, "freshness", Kind::Choice(Freshness::WORDS),
+        Preset::Text(default::CACHE_FRESHNESS.name()), &[],
+        "`session`: a client never sees less than what it has written or read before; `strict`: \
+         never less than what was committed when its statement came; `bounded`: never less than \
+         what was committed `max_lag` ago."),
+    row(CACHE, "max_lag", Kind::Duration { zero: None }, Preset::Duration(default::CACHE_MAX_LAG),
+        &[],
+        "With `bounded`, how old an answer may be. In every mode, a stream of changes that is \
+         further behind answers nothing: reads go to PostgreSQL."),
+    fixed(row(CACHE, "memory", Kind::Size { least: 1 << 20, most: limit::BYTES },
+        Preset::Size(default::CACHE_MEMORY), &[],
+        "Memory for results. Beyond it those that are worth least go.")),
+    row(CACHE, "user", Kind::Name, Preset::None, &[],
+        "The role that follows the stream of changes; it needs REPLICATION. Without it, the \
+         database's `user`."),
+    row(CACHE, "password", Kind::Secret, Preset::None, &[],
+        "Its password for the server; without it, the secret that `user` has here."),
+    row(CACHE, "password_file", Kind::Path, Preset::None, &[],
+        "File that holds `password`; line ends after it don't count."),
+    row(CACHE, "publication", Kind::Name, Preset::Text(default::CACHE_PUBLICATION), &[],
+        "The publication that names the tables whose changes are followed."),
+    row(CACHE, "slot_max_wal", Kind::Size { least: 1 << 20, most: limit::BYTES },
+        Preset::Size(default::CACHE_SLOT_MAX_WAL), &[],
+        "WAL that the server may keep for the stream; beyond it the stream is given up, and \
+         begun again."),
+    row(CACHE, "wait", Kind::Duration { zero: Some("not at all") },
+        Preset::Duration(default::CACHE_WAIT), &[],
+        "How long a read whose answer is not yet known to be fresh waits for the stream before it \
+         goes to PostgreSQL."),
 
     fixed(row(REDIS, "database", Kind::Name, Preset::None, &[],
         "The name of a database section: the data are there, in the schema `redis`. Without it, \

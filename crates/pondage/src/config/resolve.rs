@@ -11,13 +11,29 @@ pub(super) fn redis(config: &Config) -> Option<Arc<PoolConfig>> {
     let name = config.redis.database.as_deref()?;
     let database = config.databases.get(name).or_else(|| config.databases.get("*"))?;
     let user = config.redis.user.as_ref().or(database.upstream.user.as_ref())?;
+    own_connections(config, name, user)
+}
+
+/// The pool whose server is followed for the cache, with the user and password of the stream.
+pub(super) fn stream(config: &Config, name: &str) -> Option<Arc<PoolConfig>> {
+    let database = config.databases.get(name).or_else(|| config.databases.get("*"))?;
+    let user = config.cache.user.as_ref().or(database.upstream.user.as_ref())?;
+    let found = own_connections(config, name, user)?;
+    let Some(password) = &config.cache.password else { return Some(found) };
+    let mut own = PoolConfig::clone(&found);
+    own.upstream.password = Some(password.clone());
+    Some(Arc::new(own))
+}
+
+/// What connections of Pondage's own live by that log in as `user`.
+fn own_connections(config: &Config, name: &str, user: &str) -> Option<Arc<PoolConfig>> {
     let found = pool(config, name, user).ok()?;
-    if found.upstream.user == *user {
+    if found.upstream.user == user {
         return Some(found);
     }
     // The database forces another user on its clients, whose password is none of this one's.
     let mut own = PoolConfig::clone(&found);
-    own.upstream.user.clone_from(user);
+    user.clone_into(&mut own.upstream.user);
     own.upstream.password = config.secret(user).cloned();
     Some(Arc::new(own))
 }
@@ -80,6 +96,9 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
         coalesce_depth: nearest!(coalesce_depth, default::COALESCE_DEPTH),
         coalesce_short: nearest!(coalesce_short, default::COALESCE_SHORT),
         coalesce_stall: nearest!(coalesce_stall, default::COALESCE_STALL),
+        cache: nearest!(cache, config.cache.mode),
+        cache_freshness: nearest!(cache_freshness, config.cache.freshness),
+        cache_max_lag: nearest!(cache_max_lag, config.cache.max_lag),
         max_database_clients: database.max_client_connections,
         max_user_clients: user_section.and_then(|section| section.max_client_connections),
         max_database_servers: database.max_server_connections,

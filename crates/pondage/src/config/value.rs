@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::options::{default, limit};
 use super::report::{Code, Problem};
-use super::Address;
+use super::{Address, Definition};
 
 /// No configured duration is longer: ten years.
 const DURATION_MAX: Duration = Duration::from_secs(3650 * 24 * 3600);
@@ -42,6 +42,8 @@ pub enum Kind {
     /// Addresses, or `"off"`.
     SocketAddresses,
     Names,
+    /// Definitions of caches.
+    Caches,
     /// Of Redis's logical databases.
     Numbers,
     /// Bytes, with a unit.
@@ -197,6 +199,7 @@ impl Kind {
                 "a list of addresses such as \"127.0.0.1:6379\", or \"off\"".to_owned()
             }
             Kind::Names => "a list of names".to_owned(),
+            Kind::Caches => "a list of statements".to_owned(),
             Kind::Numbers => {
                 format!("a list of whole numbers from 0 to {}", limit::REDIS_DATABASES - 1)
             }
@@ -273,6 +276,7 @@ impl Kind {
                 .filter(|names| names.iter().all(|name| is_name(name)))
                 .map(|names| Value::Names(names.into_iter().map(str::to_owned).collect()))
                 .ok_or_else(unfit),
+            Kind::Caches => read_caches(name, raw, unfit),
             Kind::Numbers => read_numbers(raw).map(Value::Numbers).ok_or_else(unfit),
             Kind::Size { least, most } => read_size(name, raw, least..=most, unfit),
             Kind::KeyspaceEvents => raw
@@ -302,7 +306,9 @@ impl Kind {
             Kind::Workers | Kind::Duration { .. } | Kind::Size { .. } | Kind::Permissions => {
                 matches!(raw, Raw::Integer { .. } | Raw::Bare(_) | Raw::Text(_))
             }
-            Kind::Addresses | Kind::SocketAddresses | Kind::Names => raw.texts().is_some(),
+            Kind::Addresses | Kind::SocketAddresses | Kind::Names | Kind::Caches => {
+                raw.texts().is_some()
+            }
             Kind::Numbers => raw.integers().is_some(),
             _ => raw.text().is_some(),
         };
@@ -324,6 +330,24 @@ fn plain_text(raw: &Raw<'_>) -> Option<String> {
 /// Names of databases and users: PostgreSQL's are at most 63 bytes long (`NAMEDATALEN` - 1).
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 63 && !name.contains(|c: char| c.is_control())
+}
+
+/// A variable has them with semicolons in between.
+fn read_caches(name: &str, raw: &Raw<'_>, unfit: impl Fn() -> Problem) -> Result<Value, Problem> {
+    let texts = match raw {
+        Raw::Bare(text) => text.split(';').filter(|part| !part.trim().is_empty()).collect(),
+        _ => raw.texts().ok_or_else(unfit)?,
+    };
+    for text in &texts {
+        if let Err(why) = Definition::configured(text) {
+            let message = format!("`{name}` has {}: {why}", quoted(text));
+            return Err(Problem::new(Code::BadValue, message).help(
+                "write a SELECT, or what may follow CREATE CACHE: \
+                 \"name WITH (freshness = strict) FROM SELECT ...\"",
+            ));
+        }
+    }
+    Ok(Value::Names(texts.into_iter().map(str::to_owned).collect()))
 }
 
 const UNITS: &[(&str, u64)] =
@@ -369,7 +393,7 @@ fn read_duration(
 }
 
 /// In the largest unit that divides it: `"90s"`, `"2m"`, `0`.
-pub(super) fn duration_text(duration: Duration) -> String {
+pub fn duration_text(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     if milliseconds == 0 {
         return "0".to_owned();

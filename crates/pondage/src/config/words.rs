@@ -1,6 +1,8 @@
 //! The words that stand for closed choices, once for reading, printing and the reference page.
 
-use super::{AuthMethod, Coalesce, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode};
+use super::{
+    AuthMethod, CacheMode, Coalesce, Freshness, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode,
+};
 
 macro_rules! words {
     ($type:ident: $($variant:ident = $word:literal),+) => {
@@ -25,6 +27,8 @@ macro_rules! words {
 }
 
 words!(Coalesce: Off = "off", Pipeline = "pipeline", Batch = "batch");
+words!(CacheMode: Off = "off", Advise = "advise", Manual = "manual", Auto = "auto");
+words!(Freshness: Session = "session", Strict = "strict", Bounded = "bounded");
 words!(PoolMode: Session = "session", Transaction = "transaction", Statement = "statement");
 words!(AuthMethod: Scram = "scram", Md5 = "md5", Password = "password", Trust = "trust");
 words!(ListenTlsMode:

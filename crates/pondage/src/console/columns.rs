@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::cache_commands::CacheCommand;
 use super::command::{ConstantValue, Request, Show};
 use super::table::{Column, Kind};
 
@@ -122,10 +123,29 @@ const REDIS_CLIENTS: &[Column] = columns! {
     Text: "name" "library" "last_command" "connect_time" "request_time";
 };
 
-/// The columns of a SHOW that answers with a table. HELP is a notice; FDS is not available.
+const CACHES: &[Column] = columns! {
+    Text: "name" "database" "query" "mode" "freshness" "max_lag";
+    Numeric: "hits" "misses" "hit_percent" "fills" "waits";
+    Text: "created" "state" "why";
+};
+const STREAMS: &[Column] = columns! {
+    Text: "database" "state" "why" "since" "lsn" "server_lsn";
+    Numeric: "lag_bytes" "delay_us";
+    Text: "slot";
+    Numeric: "slot_bytes";
+    Text: "publication";
+    Numeric: "tables" "followed" "begun";
+    Text: "not_followed" "complaint";
+};
+
+/// As PostgreSQL's EXPLAIN has it.
+pub const PLAN: &[Column] = columns! { Text: "QUERY PLAN"; };
+
+/// The columns of a SHOW that answers with a table. HELP is a notice; FDS and MIRRORS are not
+/// available.
 pub fn of_show(show: Show) -> Option<&'static [Column]> {
     Some(match show {
-        Show::Help | Show::Fds => return None,
+        Show::Help | Show::Fds | Show::Mirrors => return None,
         Show::Config => CONFIG,
         Show::Databases => DATABASES,
         Show::Pools => POOLS,
@@ -150,6 +170,8 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::RedisCommands => REDIS_COMMANDS,
         Show::RedisKeys => REDIS_KEYS,
         Show::RedisClients => REDIS_CLIENTS,
+        Show::Caches => CACHES,
+        Show::Streams => STREAMS,
     })
 }
 
@@ -172,6 +194,9 @@ pub fn of(request: &Request) -> Option<Cow<'static, [Column]>> {
                 })
                 .collect(),
         ),
+        Request::Cache(command) => {
+            matches!(**command, CacheCommand::Explain(_)).then_some(Cow::Borrowed(PLAN))
+        }
         Request::Ignored { .. } | Request::Act(_) => None,
     }
 }
@@ -293,9 +318,9 @@ mod tests {
     }
 
     #[test]
-    fn only_help_and_fds_have_no_table() {
+    fn only_help_and_what_is_not_available_have_no_table() {
         let without: Vec<&Show> =
             Show::ALL.iter().filter(|show| of_show(**show).is_none()).collect();
-        assert_eq!(without, [&Show::Help, &Show::Fds]);
+        assert_eq!(without, [&Show::Help, &Show::Fds, &Show::Mirrors]);
     }
 }

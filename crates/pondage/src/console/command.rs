@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use wire::pg::sqlstate;
 
+use super::cache_commands::{self, CacheCommand};
 use super::settings::{self, Setting};
 use super::tokens::{self, Token};
 use super::Failure;
@@ -34,6 +35,7 @@ pub enum Request {
         notice: Option<&'static str>,
     },
     Act(Act),
+    Cache(Box<CacheCommand>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,6 +139,9 @@ shows! {
     RedisCommands "REDIS_COMMANDS",
     RedisKeys "REDIS_KEYS",
     RedisClients "REDIS_CLIENTS",
+    Caches "CACHES",
+    Streams "STREAMS",
+    Mirrors "MIRRORS",
 }
 
 impl Show {
@@ -171,6 +176,11 @@ pub const HELP: &str = "\n\tSHOW HELP|CONFIG|DATABASES|POOLS|CLIENTS|SERVERS|USE
     \tSHOW STATS|STATS_TOTALS|STATS_AVERAGES|TOTALS\n\
     \tSHOW QUERIES|COALESCE\n\
     \tSHOW REDIS|REDIS_COMMANDS|REDIS_KEYS|REDIS_CLIENTS\n\
+    \tSHOW CACHES|STREAMS\n\
+    \tCREATE CACHE [<name>] IN DATABASE <db> [WITH (...)] FROM <select>\n\
+    \tEXPLAIN CREATE CACHE IN DATABASE <db> FROM <select>\n\
+    \tDROP CACHE <name> [IN DATABASE <db>]\n\
+    \tDROP ALL CACHES [IN DATABASE <db>]\n\
     \tRELOAD\n\
     \tPAUSE [<db>]\n\
     \tRESUME [<db>]\n\
@@ -191,6 +201,10 @@ pub const HELP: &str = "\n\tSHOW HELP|CONFIG|DATABASES|POOLS|CLIENTS|SERVERS|USE
 pub fn parse(text: &[u8]) -> Result<Vec<Request>, Failure> {
     let text = std::str::from_utf8(text)
         .map_err(|_| Failure::new("22021", "the command is not valid UTF-8"))?;
+    // What is cached is written in SQL, not in the console's language, so it is the whole text.
+    if let Some(command) = cache_commands::parse(text) {
+        return Ok(vec![Request::Cache(Box::new(command?))]);
+    }
     let tokens = tokens::scan(text)?;
     let mut requests = Vec::new();
     for command in tokens.split(|token| *token == Token::Semicolon) {

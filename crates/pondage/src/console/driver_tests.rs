@@ -31,7 +31,7 @@ async fn door(mut stream: TcpStream) {
     let mut inbox = inboxes.remove(0);
     let mut console = Console::new(Arc::new(Operator::new(fake.clone())));
     let (user, database) = ("root".to_owned(), "pondage".to_owned());
-    let who = Arc::new(ConsoleUser { user, database, admin: true });
+    let who = Arc::new(ConsoleUser { user, database, admin: true, proven: None });
 
     let length = stream.read_u32().await.expect("a start-up packet") as usize;
     let mut startup = vec![0; length - 4];

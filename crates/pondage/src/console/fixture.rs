@@ -4,12 +4,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use backend::login::Credential;
 use tokio::sync::mpsc;
 
 use super::{Condition, Pending, Process};
-use crate::config::Config;
+use crate::config::{Config, PoolConfig};
+use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToWorker};
 use crate::link::Ends;
+use crate::stream::{Standing, State};
 use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
 
@@ -104,6 +107,8 @@ pub struct Fake {
     pub shutdowns: Mutex<Vec<Shutdown>>,
     pub reload: Mutex<Result<Vec<String>, String>>,
     pub redis: Mutex<Option<Snapshot>>,
+    pub caches: Registry,
+    pub streams: Mutex<Vec<Standing>>,
     workers: Vec<mpsc::UnboundedSender<ToWorker>>,
 }
 
@@ -115,12 +120,14 @@ impl Fake {
     pub fn new(config: Config, workers: usize) -> (Arc<Fake>, Vec<Inbox>) {
         let (senders, inboxes) = (0..workers).map(|_| mpsc::unbounded_channel()).unzip();
         let fake = Fake {
-            config: Arc::new(config),
             condition: Mutex::new(Condition { listening: true, stopping: false }),
             shutdowns: Mutex::default(),
             reload: Mutex::new(Ok(Vec::new())),
             redis: Mutex::default(),
+            caches: Registry::new(&config),
+            streams: Mutex::default(),
             workers: senders,
+            config: Arc::new(config),
         };
         (Arc::new(fake), inboxes)
     }
@@ -155,6 +162,29 @@ impl Process for Fake {
     fn redis(&self, _clients: bool) -> Option<Snapshot> {
         self.redis.lock().expect("not poisoned").clone()
     }
+
+    fn caches(&self) -> &Registry {
+        &self.caches
+    }
+
+    fn streams(&self) -> Vec<Standing> {
+        self.streams.lock().expect("not poisoned").clone()
+    }
+
+    /// Only what reads `t` can be cached, and catalogues of `reports` can't be asked.
+    fn judge_cache<'a>(
+        &'a self,
+        config: &'a PoolConfig,
+        _proven: Option<Credential>,
+        text: &'a str,
+    ) -> Pending<'a, Result<Result<Vec<String>, String>, String>> {
+        let judged = match text.contains("from t") {
+            _ if config.database == "reports" => Err("no route to host".to_owned()),
+            true => Ok(Ok(vec![format!("table public.t, as {}: every row", config.user)])),
+            false => Ok(Err("function now() is not immutable".to_owned())),
+        };
+        Box::pin(async move { judged })
+    }
 }
 
 /// A worker that answers nothing but snapshots, with this one.
@@ -166,4 +196,21 @@ pub fn answer_snapshots(mut inbox: Inbox, snapshot: WorkerSnapshot) {
             }
         }
     });
+}
+
+/// A stream that is being connected.
+pub fn stream(database: &str) -> Standing {
+    Standing {
+        database: database.to_owned(),
+        state: State::Connecting,
+        lsn: 0,
+        server_lsn: 0,
+        delay: None,
+        slot: None,
+        slot_held: 0,
+        publication: "pondage".to_owned(),
+        tables: Arc::default(),
+        complaint: None,
+        begun: 0,
+    }
 }

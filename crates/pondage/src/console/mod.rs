@@ -16,14 +16,19 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use backend::login::Credential;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use wire::pg::sqlstate;
+use wire::pg::{header, sqlstate};
 
-use crate::config::Config;
+use crate::config::{Config, PoolConfig};
+use crate::control::caches::Registry;
 use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
+use crate::stream::Standing;
 use crate::worker::redis::Snapshot;
 
+pub mod cache_commands;
+pub mod caching;
 pub mod columns;
 pub mod command;
 pub mod operator;
@@ -33,12 +38,13 @@ pub mod session;
 mod settings;
 pub mod show;
 pub mod stats;
+pub mod streams;
 pub mod table;
 mod tokens;
 pub mod view;
 
 use operator::Operator;
-use session::Session;
+use session::{Answer, Session};
 
 /// Console clients at one time.
 pub const SESSIONS_MAX: usize = 128;
@@ -74,6 +80,24 @@ pub trait Process: Send + Sync + 'static {
 
     /// The engine of the Redis door, if there is one.
     fn redis(&self, clients: bool) -> Option<Snapshot>;
+
+    /// Statements that are named to be cached.
+    fn caches(&self) -> &Registry;
+
+    /// The streams of changes, one for each database that is followed.
+    fn streams(&self) -> Vec<Standing>;
+
+    /// What parser and catalogues say about caching a statement, as this pool's user sees the
+    /// database: a line for each table, or why it can't be.
+    ///
+    /// # Errors
+    /// Why they could not be asked.
+    fn judge_cache<'a>(
+        &'a self,
+        config: &'a PoolConfig,
+        proven: Option<Credential>,
+        text: &'a str,
+    ) -> Pending<'a, Result<Result<Vec<String>, String>, String>>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,6 +197,26 @@ impl Console {
         self.clients.remove(&client);
     }
 
+    /// Answers a command about caches, of a client of a pool: all of its messages at once.
+    pub fn command(
+        &self,
+        client: Ref,
+        config: &PoolConfig,
+        proven: Option<Credential>,
+        messages: Vec<u8>,
+    ) {
+        let operator = self.operator.clone();
+        let now = operator.process().config();
+        let (user, database) = (config.user.clone(), config.database.clone());
+        let admin = now.is_admin(&user);
+        let allowed = admin || now.is_stats(&user);
+        let who = ConsoleUser { user, database, admin, proven };
+        tokio::spawn(async move {
+            let bytes = unit(&operator, &who, allowed, &messages).await;
+            operator.process().send(client.worker, ToWorker::CacheReply { client, bytes });
+        });
+    }
+
     fn refuse(&mut self, client: Ref, code: &'static str, reason: &str) {
         self.clients.remove(&client);
         let mut session = Session::new();
@@ -209,6 +253,31 @@ async fn serve(
             return;
         }
     }
+}
+
+/// The answer to messages that end with a Query or a Sync.
+async fn unit(operator: &Operator, who: &ConsoleUser, allowed: bool, messages: &[u8]) -> Vec<u8> {
+    let mut session = Session::new();
+    let mut bytes = Vec::new();
+    let mut rest = messages;
+    while let Ok(Some(head)) = header(rest) {
+        let Some((message, after)) = rest.split_at_checked(head.total) else { break };
+        session.take(message);
+        while let Some(request) = session.request() {
+            session.answer(match allowed {
+                true => operator.run(who, request).await,
+                false => Answer { notices: Vec::new(), result: Err(not_allowed()) },
+            });
+        }
+        bytes.extend(session.output().bytes);
+        rest = after;
+    }
+    bytes
+}
+
+fn not_allowed() -> Failure {
+    Failure::new(sqlstate::INSUFFICIENT_PRIVILEGE, "commands about caches are an administrator's")
+        .hint("auth.admin_users lists who may use them, auth.stats_users who may SHOW.")
 }
 
 /// Sends what a session has to say; false when that was its last word.

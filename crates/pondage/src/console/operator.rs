@@ -15,7 +15,7 @@ use super::show::{self, Facts};
 use super::stats::{self, Sampler};
 use super::table::{Table, Value};
 use super::view::{self, View};
-use super::{columns, Failure, Process};
+use super::{caching, columns, Failure, Process};
 use crate::config::nearest::nearest;
 use crate::config::{is_console, Config};
 use crate::control::messages::{Command, ConsoleUser, ToWorker};
@@ -151,7 +151,7 @@ impl Operator {
                 });
                 Ok(None)
             }
-            Request::Show(show) => self.show(show).await.map(Some),
+            Request::Show(show) => self.show(who, show).await.map(Some),
             Request::ShowSetting(setting) => {
                 Ok(one_row(&Request::ShowSetting(setting), vec![Value::text(setting.value)]))
             }
@@ -164,11 +164,15 @@ impl Operator {
                 Ok(None)
             }
             Request::Act(act) => self.act(who, act, &mut notices).await.map(|()| None),
+            Request::Cache(command) => self.cache(who, *command, &mut notices).await,
         };
         Answer { notices, result }
     }
 
-    async fn show(&self, show: Show) -> Result<Table, Failure> {
+    async fn show(&self, who: &ConsoleUser, show: Show) -> Result<Table, Failure> {
+        if show == Show::Mirrors {
+            return Err(caching::no_mirrors());
+        }
         let none = || {
             Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, "SHOW FDS is not available").hint(
                 "File descriptors are never handed to a client; SHOW SOCKETS lists connections.",
@@ -187,6 +191,12 @@ impl Operator {
         let pools = view::pools(&view.workers);
         let switches = self.switches().clone();
         let sampler = self.sampler();
+        let mut caches = self.process.caches().all();
+        let mut streams = self.process.streams();
+        if !is_console(&who.database) {
+            caches.retain(|cache| cache.database == who.database);
+            streams.retain(|stream| stream.database == who.database);
+        }
         let redis = self.process.redis(show == Show::RedisClients);
         let facts = Facts {
             config: &config,
@@ -195,6 +205,9 @@ impl Operator {
             switches: &switches,
             sampler: &sampler,
             redis: redis.as_ref(),
+            caches: &caches,
+            streams: &streams,
+
             now: self.now(),
         };
         show::table(show, &facts).ok_or_else(none)
@@ -347,7 +360,7 @@ impl Operator {
     }
 
     /// That there is such a database and that it is not the console.
-    fn known(&self, verb: &str, database: &Option<String>) -> Result<(), Failure> {
+    pub(super) fn known(&self, verb: &str, database: &Option<String>) -> Result<(), Failure> {
         let Some(name) = database else { return Ok(()) };
         let config = self.process.config();
         let configured = |name: &str| config.databases.contains_key(name);

@@ -438,6 +438,7 @@ fn tag(request: &Request, rows: usize) -> Cow<'static, str> {
         Request::Select(_) => Cow::Owned(format!("SELECT {rows}")),
         Request::Ignored { tag, .. } => Cow::Borrowed(tag),
         Request::Act(act) => Cow::Borrowed(act.tag()),
+        Request::Cache(command) => Cow::Borrowed(command.tag()),
     }
 }
 

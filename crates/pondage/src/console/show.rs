@@ -1,6 +1,7 @@
 //! The rows of every SHOW.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use backend::moment::Moment;
@@ -9,9 +10,11 @@ use super::command::{self, Show};
 use super::operator::Switches;
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
-use super::{columns, queries, redis, view};
+use super::{caching, columns, queries, redis, streams, view};
 use crate::config::{Config, Host, PoolOptions};
+use crate::control::caches::CacheInfo;
 use crate::link::Ends;
+use crate::stream::Standing;
 use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
 
@@ -23,6 +26,9 @@ pub struct Facts<'a> {
     pub pools: &'a [PoolSnapshot],
     pub switches: &'a Switches,
     pub sampler: &'a Sampler,
+    /// In order of databases and names.
+    pub caches: &'a [Arc<CacheInfo>],
+    pub streams: &'a [Standing],
     /// None if there is no Redis door.
     pub redis: Option<&'a Snapshot>,
     pub now: Moment,
@@ -37,7 +43,7 @@ pub fn version() -> String {
 pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
     let columns = columns::of_show(show)?;
     let rows = match show {
-        Show::Help | Show::Fds => return None,
+        Show::Help | Show::Fds | Show::Mirrors => return None,
         Show::Config => config(facts.config),
         Show::Databases => databases(facts),
         Show::Pools => facts.pools.iter().map(pool).collect(),
@@ -61,6 +67,8 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::Redis => redis::overview(facts.config, facts.redis),
         Show::RedisCommands => facts.redis.map_or_else(Vec::new, redis::commands),
         Show::RedisKeys => facts.redis.map_or_else(Vec::new, redis::keys),
+        Show::Caches => caching::rows(facts.config, facts.caches, facts.streams),
+        Show::Streams => facts.streams.iter().map(streams::row).collect(),
         Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),
     };
     Some(Table { columns: columns.into(), rows })

@@ -45,6 +45,8 @@ impl Given {
             pools: &pools,
             switches: &self.switches,
             sampler: &self.sampler,
+            caches: &[],
+            streams: &[],
             redis: self.redis.as_ref(),
             now: self.now,
         };

@@ -16,12 +16,12 @@ const BOB: Ref = Ref { worker: 0, slot: 2, generation: 1 };
 
 fn admin() -> Arc<ConsoleUser> {
     let (user, database) = ("root".to_owned(), "pondage".to_owned());
-    Arc::new(ConsoleUser { user, database, admin: true })
+    Arc::new(ConsoleUser { user, database, admin: true, proven: None })
 }
 
 fn watcher() -> Arc<ConsoleUser> {
     let (user, database) = ("watch".to_owned(), "pgbouncer".to_owned());
-    Arc::new(ConsoleUser { user, database, admin: false })
+    Arc::new(ConsoleUser { user, database, admin: false, proven: None })
 }
 
 fn query(text: &str) -> Vec<u8> {

@@ -12,9 +12,12 @@
 //! one look-up. When definitions change, [`Judges::forget`] drops what is kept, and what is being
 //! judged meanwhile is judged again.
 
+mod cacheable;
 mod catalogue;
 mod connection;
+mod facts;
 mod functions;
+mod stable;
 mod statement;
 
 use std::collections::HashMap;

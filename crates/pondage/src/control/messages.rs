@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use backend::login::Credential;
 use backend::moment::Moment;
+use cache::plan::Plan;
 use tokio::sync::oneshot;
 use wire::pg::auth::Secret;
 
@@ -94,6 +95,14 @@ pub enum ToControl {
     ConsoleGone {
         client: Ref,
     },
+    /// A command about caches on an ordinary connection, with all its messages up to its end;
+    /// answered by [`ToWorker::CacheReply`].
+    CacheCommand {
+        client: Ref,
+        config: Arc<PoolConfig>,
+        proven: Option<Credential>,
+        messages: Vec<u8>,
+    },
     /// What may be done with statements like `text`, as this pool's user sees the database;
     /// answered by [`ToWorker::Judged`].
     Judge {
@@ -103,6 +112,12 @@ pub enum ToControl {
         /// The worker's number of the shape.
         shape: u32,
         text: Box<[u8]>,
+    },
+    /// Results of this database's reads are to be kept: its stream is to be followed, if it is not
+    /// already.
+    Follow {
+        config: Arc<PoolConfig>,
+        proven: Option<Credential>,
     },
     /// A client has changed definitions in this database: every worker is told
     /// [`ToWorker::Redefined`].
@@ -117,17 +132,22 @@ pub enum OpenKind {
     Pooled,
     /// For one client that asked for replication, with its own start-up parameters.
     Replication { parameters: Vec<(String, String)> },
+    /// To ask how far PostgreSQL is; answered by [`ToWorker::LinkOpened`], the ticket being the
+    /// connection's number.
+    Pulse,
     /// For the engine of the Redis door; answered by [`ToWorker::RedisOpened`], the ticket being
     /// the connection's number.
     Redis,
 }
 
-/// Who speaks on a console connection.
+/// Who speaks on a console connection, or asks about caches on an ordinary one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleUser {
     pub user: String,
     pub database: String,
     pub admin: bool,
+    /// On an ordinary connection: what the pool's user proved itself with last.
+    pub proven: Option<Credential>,
 }
 
 /// A server connection that has logged in and said ReadyForQuery.
@@ -174,6 +194,10 @@ pub enum ToWorker {
         ticket: u64,
         result: Result<Box<Opened>, OpenError>,
     },
+    LinkOpened {
+        link: u64,
+        result: Result<Box<Opened>, OpenError>,
+    },
     RedisOpened {
         link: u64,
         result: Result<Box<Opened>, OpenError>,
@@ -206,6 +230,10 @@ pub enum ToWorker {
         pool: PoolName,
         shape: u32,
         verdict: Result<Box<Verdict>, String>,
+        /// How its results may be kept.
+        kept: Option<Arc<Plan>>,
+        /// Of [`cache::shared::Shared::definitions`], before it was judged.
+        definitions: u64,
     },
     /// What was judged in this database may have changed.
     Redefined {
@@ -216,6 +244,11 @@ pub enum ToWorker {
         client: Ref,
         bytes: Vec<u8>,
         close: bool,
+    },
+    /// The whole answer to a command about caches.
+    CacheReply {
+        client: Ref,
+        bytes: Vec<u8>,
     },
     Snapshot {
         /// With the statements by shape: a copy of many texts.
@@ -231,6 +264,8 @@ pub enum ToWorker {
         tls: Option<Arc<rustls::ServerConfig>>,
     },
     Shutdown(Shutdown),
+    /// The stream of a database has come so far as somebody waits for.
+    Applied,
     /// Between workers: the engine of the Redis door has something for this one.
     RedisEvents,
     /// Between workers: `worker` has clients waiting in this pool and no server for them.

@@ -49,7 +49,7 @@ impl Dialer {
     }
 
     /// As [`Dialer::open`], for who stays on this thread.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         &self,
         config: &PoolConfig,
         proven: Option<Credential>,
@@ -129,20 +129,20 @@ struct Task<'a> {
 pub const UNREACHED: &str = sqlstate::CONNECTION_UNABLE_TO_ESTABLISH;
 
 /// A connection from its StartupMessage on, until a worker takes it over.
-pub(super) struct Session {
+pub(crate) struct Session {
     transport: Transport,
     received: Vec<u8>,
     /// Bytes of `received` that are used up.
     read: usize,
     ends: Ends,
     /// For messages.
-    pub(super) at: String,
+    pub(crate) at: String,
     /// What the server said when the log-in was done, and since.
     pub(super) logged_in: LoggedIn,
 }
 
 /// Why a session did not come about, or ended.
-pub(super) enum Failure {
+pub(crate) enum Failure {
     Login(LoginError),
     /// The connection ended or broke.
     Lost(String),
@@ -224,13 +224,19 @@ impl Session {
         }
     }
 
-    pub(super) async fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    /// The connection, and what has come and was not used, for who cuts messages himself.
+    pub(crate) fn into_parts(mut self) -> (Transport, Vec<u8>) {
+        self.received.drain(..self.read);
+        (self.transport, self.received)
+    }
+
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.transport.write_all(bytes).await?;
         self.transport.flush().await
     }
 
     /// The next whole message: its tag and body.
-    pub(super) async fn message(&mut self) -> Result<(u8, &[u8]), Failure> {
+    pub(crate) async fn message(&mut self) -> Result<(u8, &[u8]), Failure> {
         loop {
             let waiting = &self.received[self.read..];
             if let Some(message) = login::next_message(waiting).map_err(LoginError::from)? {
@@ -259,6 +265,7 @@ fn start_parameters<'a>(config: &'a PoolConfig, kind: &'a OpenKind) -> Vec<(&'a 
             let name = upstream.application_name.as_deref();
             parameters.extend(name.map(|name| ("application_name", name)));
         }
+        OpenKind::Pulse => parameters.push(("application_name", "pondage cache")),
         OpenKind::Redis => {
             let name = upstream.application_name.as_deref().unwrap_or("pondage redis");
             parameters.push(("application_name", name));

@@ -3,10 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use backend::login::Credential;
+
+use super::caches::Registry;
 use super::messages::{Shutdown, ToWorker};
 use super::{tls, Control};
-use crate::config::{self, Config};
+use crate::config::{self, Config, PoolConfig};
 use crate::console::{Condition, Pending, Process};
+use crate::stream::Standing;
 use crate::worker::redis;
 
 impl Process for Control {
@@ -47,6 +51,26 @@ impl Process for Control {
     fn redis(&self, clients: bool) -> Option<redis::Snapshot> {
         self.redis.as_ref().map(|shared| shared.snapshot(clients))
     }
+
+    fn caches(&self) -> &Registry {
+        &self.named
+    }
+
+    fn streams(&self) -> Vec<Standing> {
+        Vec::new()
+    }
+
+    fn judge_cache<'a>(
+        &'a self,
+        config: &'a PoolConfig,
+        proven: Option<Credential>,
+        text: &'a str,
+    ) -> Pending<'a, Result<Result<Vec<String>, String>, String>> {
+        Box::pin(async move {
+            let verdict = self.judges.judge(config, proven, text.as_bytes()).await?;
+            Ok(verdict.cache.map(|cacheable| cacheable.lines.clone()))
+        })
+    }
 }
 
 impl Control {
@@ -73,6 +97,7 @@ impl Control {
         self.dialer.forget();
         self.auth_queries.forget();
         self.judges.reload();
+        self.named.configure(&new);
         for worker in &self.workers {
             worker.send(ToWorker::Reload { config: new.clone(), tls: listen_tls.clone() });
         }

@@ -2,9 +2,10 @@
 
 use pg_query::protobuf::{ScanToken, Token};
 
-use super::tree::Node;
+use super::reads::Blocks;
+use super::tree::{Node, Value};
 use super::walk::Walk;
-use super::{Analysis, Parser, Statement, Unparsed, Use};
+use super::{Analysis, Parser, Reads, Statement, Unparsed, Use};
 use crate::scan::{Literal, LiteralKind, TEXT_MAX};
 
 /// libpg_query: the parser of PostgreSQL 18.
@@ -42,17 +43,10 @@ impl Parser for PostgresParser {
         if statements != 1 || !WITH_TREE.contains(&first) {
             return Ok(nothing(Statement::Other(first), statements));
         }
-        let parsed = pg_query::parse(text, 0).map_err(unparsed)?;
-        let [statement] = parsed.protobuf.stmts.as_slice() else {
-            return Err(Unparsed("the parser counts statements in two ways".to_owned()));
-        };
-        let tree = Node::of(statement).map_err(|e| Unparsed(e.to_string()))?;
-        let statement = tree.node().and_then(|raw| raw.child("stmt"));
-        let statement = statement.ok_or_else(|| Unparsed("the tree is empty".to_owned()))?;
-
-        let mut analysis = nothing(statement_of(statement, first), 1);
+        let statement = tree(text)?;
+        let mut analysis = nothing(statement_of(&statement, first), 1);
         let mut walk = Walk::new(&mut analysis);
-        walk.statement(statement)?;
+        walk.statement(&statement)?;
         let (compared, assigned) = (walk.compared, walk.assigned);
         if analysis.parameters == 0 && lines_up(&tokens, text, literals) {
             for (literal, r#use) in literals.iter().zip(&mut analysis.literals) {
@@ -66,6 +60,31 @@ impl Parser for PostgresParser {
         }
         tidy(&mut analysis);
         Ok(analysis)
+    }
+
+    fn reads(&self, text: &str, literals: &[Literal]) -> Result<Reads, Unparsed> {
+        let analysis = self.analyse(text, &[])?;
+        if (analysis.statements, analysis.statement) != (1, Statement::Select) {
+            return Err(Unparsed("it is not one SELECT".to_owned()));
+        }
+        let tokens = pg_query::scan_tokens(text).map_err(unparsed)?;
+        let known = lines_up(&tokens, text, literals);
+        Blocks::read(&tree(text)?, if known { literals } else { &[] })
+    }
+}
+
+/// Of a text that is one statement.
+fn tree(text: &str) -> Result<Node, Unparsed> {
+    let parsed = pg_query::parse(text, 0).map_err(unparsed)?;
+    let [statement] = parsed.protobuf.stmts.as_slice() else {
+        return Err(Unparsed("the parser counts statements in two ways".to_owned()));
+    };
+    let tree = Node::of(statement).map_err(|e| Unparsed(e.to_string()))?;
+    let Value::Node(raw) = tree else { return Err(Unparsed("the tree is empty".to_owned())) };
+    let mut fields = raw.fields.into_iter();
+    match fields.find(|(name, _)| *name == "stmt") {
+        Some((_, Value::Node(statement))) => Ok(statement),
+        _ => Err(Unparsed("the tree is empty".to_owned())),
     }
 }
 

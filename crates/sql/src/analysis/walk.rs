@@ -24,9 +24,9 @@ pub struct Walk<'a> {
 pub type Constant = (u32, LiteralKind);
 
 /// Numbers of A_Expr_Kind, parsenodes.h, plus one as in pg_query.proto.
-const AEXPR_OP: i64 = 1;
-const AEXPR_IN: i64 = 7;
-const AEXPR_BETWEEN: i64 = 11;
+pub const AEXPR_OP: i64 = 1;
+pub const AEXPR_IN: i64 = 7;
+pub const AEXPR_BETWEEN: i64 = 11;
 const AEXPR_NOT_BETWEEN: i64 = 12;
 const AEXPR_BETWEEN_SYM: i64 = 13;
 const AEXPR_NOT_BETWEEN_SYM: i64 = 14;
@@ -36,7 +36,7 @@ const ALL_SUBLINK: i64 = 2;
 const ANY_SUBLINK: i64 = 3;
 
 /// The depth of a tree: the parser's library gives up at 100 messages, each two of ours at most.
-const DEPTH_MAX: usize = 400;
+pub const DEPTH_MAX: usize = 400;
 
 impl<'a> Walk<'a> {
     pub fn new(analysis: &'a mut Analysis) -> Walk<'a> {
@@ -342,13 +342,13 @@ const NOTHING_TO_NOTE: [&str; 48] = [
     "WindowDef",
 ];
 
-fn relation(node: &Node) -> Name {
+pub fn relation(node: &Node) -> Name {
     let schema = Some(node.text("schemaname")).filter(|schema| !schema.is_empty());
     Name { schema: schema.map(str::to_owned), name: node.text("relname").to_owned() }
 }
 
 /// Of parts; a database's name in front says nothing.
-fn name(parts: &[Value]) -> Result<Name, Unparsed> {
+pub fn name(parts: &[Value]) -> Result<Name, Unparsed> {
     let part = |value: &Value| {
         value.node().filter(|part| part.kind == "String").map(|part| part.text("sval").to_owned())
     };
@@ -362,12 +362,12 @@ fn is_kind(value: &Value, kind: &str) -> bool {
     value.node().is_some_and(|node| node.kind == kind)
 }
 
-fn is_column(node: &Node) -> bool {
+pub fn is_column(node: &Node) -> bool {
     node.kind == "ColumnRef" && node.nodes("fields").all(|field| field.kind == "String")
 }
 
 /// Where a constant is, and what type it has by itself (`make_const` in parse_node.c).
-fn constant(node: &Node) -> Option<Constant> {
+pub fn constant(node: &Node) -> Option<Constant> {
     if node.kind != "AConst" {
         return None;
     }

@@ -258,6 +258,39 @@ pub fn data_row(body: &[u8]) -> Result<Vec<Option<&[u8]>>, WireError> {
     Ok(values)
 }
 
+/// The types of a ParameterDescription, by their oids.
+///
+/// # Errors
+/// `Truncated` or `Trailing` when types and count don't match.
+pub fn parameter_types(body: &[u8]) -> Result<Vec<u32>, WireError> {
+    let mut reader = Reader::new(body);
+    let count = reader.u16("parameter count")?;
+    let mut types = Vec::new();
+    for _ in 0..count {
+        types.push(reader.u32("type of a parameter")?);
+    }
+    reader.end("ParameterDescription")?;
+    Ok(types)
+}
+
+/// The types of a RowDescription's columns, by their oids.
+///
+/// # Errors
+/// `Truncated` or `Trailing` when columns and count don't match.
+pub fn column_types(body: &[u8]) -> Result<Vec<u32>, WireError> {
+    let mut reader = Reader::new(body);
+    let count = reader.u16("column count")?;
+    let mut types = Vec::new();
+    for _ in 0..count {
+        reader.cstr("name of a column")?;
+        reader.bytes(6, "table of a column")?;
+        types.push(reader.u32("type of a column")?);
+        reader.bytes(8, "size and format of a column")?;
+    }
+    reader.end("RowDescription")?;
+    Ok(types)
+}
+
 /// What an Authentication message asks for or says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth<'a> {

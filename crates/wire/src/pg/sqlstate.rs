@@ -50,6 +50,7 @@ pub const DEADLOCK_DETECTED: &str = "40P01";
 // Class 42: Syntax Error or Access Rule Violation
 pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
 pub const SYNTAX_ERROR: &str = "42601";
+pub const DUPLICATE_OBJECT: &str = "42710";
 pub const UNDEFINED_OBJECT: &str = "42704";
 pub const DUPLICATE_CURSOR: &str = "42P03";
 pub const DUPLICATE_PREPARED_STATEMENT: &str = "42P05";

@@ -117,6 +117,28 @@ fn backend_key_has_4_to_256_bytes() {
 }
 
 #[test]
+fn descriptions_have_types() {
+    let message = built(|out| put_parameter_description(out, &[23, 0]));
+    let body = &message[5..];
+    assert_eq!(parameter_types(body), Ok(vec![23, 0]));
+    let columns = [
+        Column { name: "a", oid: 25, size: -1, format: 0 },
+        Column { name: "", oid: 1700, size: -1, format: 1 },
+    ];
+    let rows = built(|out| put_row_description(out, &columns));
+    let rows = &rows[5..];
+    assert_eq!(column_types(rows), Ok(vec![25, 1700]));
+    assert_eq!(column_types(b"\0\0"), Ok(vec![]));
+    for end in 0..body.len() {
+        assert!(matches!(parameter_types(&body[..end]), Err(WireError::Truncated(_))), "{end}");
+    }
+    for end in 0..rows.len() {
+        assert!(column_types(&rows[..end]).is_err(), "{end}");
+    }
+    assert_eq!(column_types(b"\0\0x"), Err(WireError::Trailing("RowDescription")));
+}
+
+#[test]
 fn data_row_has_values_and_nulls() {
     let values = [Some(&b"one"[..]), None, Some(b"")];
     let message = built(|out| put_data_row(out, &values));

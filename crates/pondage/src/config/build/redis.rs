@@ -16,13 +16,6 @@ impl Values<'_> {
             _ => Vec::new(),
         }
     }
-
-    fn size(&self, name: &str, preset: u64) -> u64 {
-        match self.value(name) {
-            Some(Value::Size(bytes)) => *bytes,
-            _ => preset,
-        }
-    }
 }
 
 impl Builder<'_> {

@@ -66,13 +66,13 @@ error[P0103]: unknown key `password`
 "#,
     ),
     (
-        "[databases.app]\n[cache]\nmode = \"auto\"\n",
+        "[databases.app]\n[mirror]\nmode = \"auto\"\n",
         r#"
-error[P0102]: unknown section `cache`
+error[P0102]: unknown section `mirror`
   --> pondage.toml:2:2
   |
-2 | [cache]
-  |  ^^^^^
+2 | [mirror]
+  |  ^^^^^^
 "#,
     ),
     (

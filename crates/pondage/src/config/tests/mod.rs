@@ -1,3 +1,4 @@
+mod cache;
 mod cases;
 mod errors;
 mod options;
@@ -63,12 +64,13 @@ fn meaning(config: &Config) -> String {
 
 fn meaning_beside_pool(config: &Config) -> String {
     format!(
-        "{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}",
+        "{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}",
         config.listen,
         config.runtime,
         config.auth,
         config.databases,
         config.users,
+        config.cache,
         config.redis,
         config.telemetry
     )

@@ -42,6 +42,7 @@ fn other(row: &Row, file: &str) -> String {
         Kind::SocketAddress => "\"127.0.0.1:7001\"".to_owned(),
         Kind::SocketAddresses => "[\"127.0.0.1:7002\"]".to_owned(),
         Kind::Names => "[\"somebody\"]".to_owned(),
+        Kind::Caches => "[\"one FROM SELECT a FROM t WHERE id = 5\"]".to_owned(),
         Kind::Numbers => "[3, 5]".to_owned(),
         Kind::Size { .. } => "\"99MiB\"".to_owned(),
         Kind::KeyspaceEvents => "\"KEA\"".to_owned(),
@@ -64,6 +65,9 @@ fn company(section: Section, name: &str, file: &str) -> String {
         (Section::ListenTls, "key") => format!("cert = \"{file}\"\n"),
         (Section::Database, "tls_cert") => format!("tls_key = \"{file}\"\n"),
         (Section::Database, "tls_key") => format!("tls_cert = \"{file}\"\n"),
+        // The stream needs to know as whom to log in.
+        (Section::Cache, "mode" | "password" | "password_file") => "user = \"u\"\n".to_owned(),
+        (_, "cache") => "[cache]\nuser = \"u\"\n".to_owned(),
         (Section::Auth, "query" | "query_database") => "query_user = \"q\"\n".to_owned(),
         _ => String::new(),
     }

@@ -16,11 +16,13 @@ const DEFINITION_BYTES_MAX: usize = 32_768;
 pub const EXPRESSIONS_MAX: usize = 256;
 
 /// Each name's relation, if it is visible: oid, schema, name, kind, whether it is temporary, has
-/// row security, has something else than tables below it.
+/// row security, is a view that asks with the rights of who asks, has something else than tables
+/// below it.
 const RELATIONS: &str = r"
 SELECT q.i, c.oid, n.nspname, c.relname, c.relkind,
   c.relpersistence OPERATOR(pg_catalog.=) 't'::pg_catalog.char,
   c.relrowsecurity,
+  pg_catalog.array_to_string(c.reloptions, ' ') OPERATOR(pg_catalog.~) 'security_invoker=',
   EXISTS (
     WITH RECURSIVE below(oid) AS (
       SELECT h.inhrelid FROM pg_catalog.pg_inherits h
@@ -125,7 +127,7 @@ GROUP BY q.i";
 /// Each name's type, if it is visible: schema, name, kind; whether something of it is a domain;
 /// a volatile function that makes values of it.
 const TYPES: &str = r"
-SELECT q.i, n.nspname, t.typname, t.typtype,
+SELECT q.i, n.nspname, t.typname, t.typtype, t.oid, t.typarray,
   EXISTS (
     SELECT 1 FROM pg_catalog.pg_type e
     WHERE e.typtype OPERATOR(pg_catalog.=) ANY (ARRAY['d','c']::pg_catalog.char[])
@@ -300,6 +302,8 @@ pub struct Relation {
     pub kind: u8,
     pub temporary: bool,
     pub row_security: bool,
+    /// A view that reads with the rights of who asks.
+    pub invoker: bool,
     /// Something that is not a table inherits from it or is a partition of it.
     pub foreign_below: bool,
 }
@@ -321,6 +325,9 @@ pub struct Type {
     pub name: String,
     /// `pg_type.typtype`.
     pub kind: u8,
+    pub oid: u32,
+    /// Of arrays of it; 0 for none.
+    pub array: u32,
     /// Its elements, or what it is a range of, are of a domain or a row type.
     pub of_domain: bool,
     /// A function that makes values of it.
@@ -414,6 +421,7 @@ impl Connection {
                 kind: row.byte(),
                 temporary: row.bool(),
                 row_security: row.bool(),
+                invoker: row.bool(),
                 foreign_below: row.bool(),
             }),
             functions: by_name(&names.functions, next(), |row| Functions {
@@ -428,6 +436,8 @@ impl Connection {
                 schema: row.text(),
                 name: row.text(),
                 kind: row.byte(),
+                oid: row.number(),
+                array: row.number(),
                 of_domain: row.bool(),
                 volatile: row.take(),
             }),
@@ -498,7 +508,7 @@ fn by_name<T>(
 /// The text form of a `text[]`.
 ///
 /// Source: PostgreSQL documentation, "Array Input and Output Syntax".
-fn array<'a>(items: impl Iterator<Item = Option<&'a str>>) -> String {
+pub fn array<'a>(items: impl Iterator<Item = Option<&'a str>>) -> String {
     let mut text = String::from("{");
     for item in items {
         if text.len() > 1 {

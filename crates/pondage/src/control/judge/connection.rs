@@ -8,7 +8,7 @@ use backend::login::{Credential, ServerError};
 use wire::pg::backend::tag;
 use wire::pg::frontend;
 
-use super::catalogue::STATEMENTS;
+use super::{catalogue, facts};
 use crate::config::PoolConfig;
 use crate::control::dial::Dialer;
 use crate::control::messages::OpenKind;
@@ -76,6 +76,11 @@ impl Row {
         self.take().is_some_and(|value| value == "t")
     }
 
+    /// 0 for what is none.
+    pub fn number(&mut self) -> u32 {
+        self.take().and_then(|value| value.parse().ok()).unwrap_or(0)
+    }
+
     /// The value of a `"char"`.
     pub fn byte(&mut self) -> u8 {
         self.take().and_then(|value| value.bytes().next()).unwrap_or(0)
@@ -91,9 +96,19 @@ pub enum Failure {
     Lost(String),
 }
 
+/// What PostgreSQL says of a statement that it has prepared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Described {
+    /// Types of its parameters.
+    pub parameters: Vec<u32>,
+    /// Types of the columns of its result.
+    pub columns: Vec<u32>,
+}
+
 pub struct Connection {
     session: Session,
     pub settings: Settings,
+    described: Described,
 }
 
 impl Connection {
@@ -110,7 +125,8 @@ impl Connection {
         config.upstream.application_name = Some(APPLICATION_NAME.to_owned());
         let session =
             dialer.start(&config, proven, &OpenKind::Pooled).await.map_err(|e| e.message)?;
-        let mut connection = Connection { session, settings: Settings::default() };
+        let mut connection =
+            Connection { session, settings: Settings::default(), described: Described::default() };
         connection.check_version()?;
         connection.set_up().await.map_err(|failure| {
             let at = &connection.session.at;
@@ -146,7 +162,7 @@ impl Connection {
             frontend::put_bind(&mut out, b"", b"", &[]);
             frontend::put_execute(&mut out, b"", 0);
         }
-        for (name, text) in STATEMENTS {
+        for (name, text) in catalogue::STATEMENTS.into_iter().chain(facts::STATEMENTS) {
             frontend::put_parse(&mut out, name.as_bytes(), text.as_bytes(), b"");
         }
         frontend::put_sync(&mut out);
@@ -205,6 +221,14 @@ impl Connection {
                     let values: Vec<_> = values.into_iter().map(|v| v.map(text)).collect();
                     rows.push(Row(values.into_iter()));
                 }
+                tag::PARAMETER_DESCRIPTION => {
+                    let types = wire::pg::backend::parameter_types(body).map_err(malformed)?;
+                    self.described.parameters = types;
+                }
+                tag::ROW_DESCRIPTION => {
+                    let types = wire::pg::backend::column_types(body).map_err(malformed)?;
+                    self.described.columns = types;
+                }
                 tag::COMMAND_COMPLETE => answers.push(std::mem::take(&mut rows)),
                 tag::ERROR => refused = Some(ServerError::read(body).map_err(malformed)?),
                 tag::READY_FOR_QUERY => {
@@ -219,6 +243,23 @@ impl Connection {
                 _ => {}
             }
         }
+    }
+
+    /// The types of a text's parameters and of the columns of its result. `types` are the
+    /// parameters' as far as they are given; 0 for those that the server shall find out.
+    ///
+    /// # Errors
+    /// When the server refuses or the connection is lost.
+    pub async fn describe(&mut self, text: &[u8], types: &[u32]) -> Result<Described, Failure> {
+        let mut given = u16::try_from(types.len()).unwrap_or(u16::MAX).to_be_bytes().to_vec();
+        given.extend(types.iter().flat_map(|oid| oid.to_be_bytes()));
+        let mut out = Vec::new();
+        frontend::put_parse(&mut out, b"", text, &given);
+        frontend::put_describe(&mut out, frontend::Target::Statement, b"");
+        frontend::put_sync(&mut out);
+        self.described = Described::default();
+        self.exchange(&out).await?;
+        Ok(std::mem::take(&mut self.described))
     }
 
     /// Says good-bye.

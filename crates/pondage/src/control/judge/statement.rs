@@ -16,10 +16,12 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
-use sql::{Analysis, Name, Parser, Statement, Unparsed, Use};
+use sql::{Analysis, Cast, Name, Parser, Reads, Statement, Unparsed, Use};
 use wire::pg::sqlstate;
 
+use super::cacheable::{Evidence, Reading};
 use super::catalogue::{
     Answers, Definitions, Key, Names, Relation, Touched, What, EXPRESSIONS_MAX,
 };
@@ -42,6 +44,8 @@ pub struct Parsed {
     text: Box<str>,
     analysis: Analysis,
     literals: Option<Box<[Use]>>,
+    /// Of a SELECT.
+    reads: Option<Result<Arc<Reading>, String>>,
 }
 
 impl Parsed {
@@ -75,16 +79,21 @@ impl Parsed {
             return Err(alone(*obstacle));
         }
         let literals = readable.then(|| analysis.literals.clone().into_boxed_slice());
-        Ok(Parsed { text: text.into(), analysis, literals })
+        let reads = (analysis.statement == Statement::Select).then(|| match readable {
+            true => Reading::new(parser, text, &scan, &analysis.literals).map(Arc::new),
+            false => Err("its constants are not all understood".to_owned()),
+        });
+        Ok(Parsed { text: text.into(), analysis, literals, reads })
     }
 }
 
 fn alone(reason: impl Into<String>) -> Verdict {
-    Verdict { share: Share::Alone, reason: reason.into(), literals: None }
+    let reason = reason.into();
+    Verdict { share: Share::Alone, cache: Err(reason.clone()), reason, literals: None }
 }
 
 /// The parser's words without its quote of the text, which may be long, or nobody's business.
-fn told(unparsed: &Unparsed) -> String {
+pub fn told(unparsed: &Unparsed) -> String {
     let words = unparsed.0.lines().next().unwrap_or_default();
     // Its path through the tree is in front of it.
     if words.ends_with("recursion limit reached") {
@@ -121,7 +130,8 @@ async fn look(
     connection: &mut Connection,
     parsed: &Parsed,
 ) -> Result<Verdict, Failure> {
-    let Parsed { text, analysis, literals } = parsed.clone();
+    let Parsed { text, analysis, literals, reads } = parsed.clone();
+    let mut evidence = Evidence::new(&analysis, reads.clone());
     let (written, assigns_texts) = (analysis.written.clone(), analysis.assigns_texts);
     let deletes = analysis.statement == Statement::Delete;
     let mut judging = Judging {
@@ -131,7 +141,12 @@ async fn look(
         reason: if written.is_some() { "it writes".to_owned() } else { String::new() },
         seen: HashSet::new(),
         found: Vec::new(),
-        next: vec![Piece { within: String::new(), depth: 0, analysis }],
+        next: vec![Piece {
+            within: String::new(),
+            depth: 0,
+            analysis,
+            reads: reads.map(|reads| reads.map(|reading| reading.reads.clone())),
+        }],
         intervals: false,
     };
     judging.settings(&connection.settings, &text);
@@ -149,6 +164,7 @@ async fn look(
         judging.casts(&answers);
         for piece in &pieces {
             judging.piece(piece, &answers);
+            evidence.add(piece, &answers);
         }
         let views = std::mem::take(&mut judging.found);
         if judging.share > Share::Alone && !views.is_empty() {
@@ -170,16 +186,22 @@ async fn look(
         let texts = literals.iter_mut().flatten().filter(|r#use| **r#use == Use::Parameter(0));
         texts.for_each(|r#use| *r#use = Use::Fixed);
     }
-    Ok(Verdict { share, reason, literals })
+    let cache = match share {
+        Share::Batch => evidence.judge(connection).await?.map(Arc::new),
+        _ => Err(reason.clone()),
+    };
+    Ok(Verdict { share, reason, literals, cache })
 }
 
 /// A text that is a part of what is judged.
-struct Piece {
+pub struct Piece {
     /// For reasons: `view app.v: `, or nothing for the statement itself.
-    within: String,
+    pub within: String,
     /// Of views.
-    depth: usize,
-    analysis: Analysis,
+    pub depth: usize,
+    pub analysis: Analysis,
+    /// Of a SELECT.
+    pub reads: Option<Result<Reads, String>>,
 }
 
 impl Piece {
@@ -193,7 +215,7 @@ impl Piece {
     }
 }
 
-fn key(name: &Name) -> Key {
+pub fn key(name: &Name) -> Key {
     (name.schema.clone(), name.name.clone())
 }
 
@@ -201,6 +223,20 @@ fn key(name: &Name) -> Key {
 fn qualify(analysis: &mut Analysis) {
     let Analysis { relations, functions, operators, types, .. } = analysis;
     for name in [relations, functions, operators, types].into_iter().flatten() {
+        name.schema.get_or_insert_with(|| CATALOGUES.to_owned());
+    }
+}
+
+fn qualify_reads(reads: &mut Reads) {
+    let of_casts = reads.casts.iter_mut().flat_map(|cast| {
+        let what = match &mut cast.what {
+            Cast::Call(name) | Cast::Type(name) => Some(name),
+            Cast::Constant(_) | Cast::Column(_) | Cast::Other => None,
+        };
+        what.into_iter().chain([&mut cast.to])
+    });
+    let of_tables = reads.tables.iter_mut().map(|table| &mut table.relation);
+    for name in of_tables.chain(of_casts) {
         name.schema.get_or_insert_with(|| CATALOGUES.to_owned());
     }
 }
@@ -351,7 +387,12 @@ impl<P: Parser> Judging<'_, P> {
                 if analysis.statements == 1 && analysis.statement == Statement::Select =>
             {
                 qualify(&mut analysis);
-                self.next.push(Piece { within, depth, analysis });
+                let reads = (!self.writes).then(|| {
+                    let mut reads = self.parser.reads(text, &[]).map_err(|e| told(&e))?;
+                    qualify_reads(&mut reads);
+                    Ok(reads)
+                });
+                self.next.push(Piece { within, depth, analysis, reads });
             }
             Ok(_) => self.object(Share::Alone, &within, "it is not one SELECT"),
             Err(unparsed) => {
@@ -459,10 +500,10 @@ impl<P: Parser> Judging<'_, P> {
 }
 
 /// The schema of what needs none.
-const CATALOGUES: &str = "pg_catalog";
+pub const CATALOGUES: &str = "pg_catalog";
 
 /// A schema as it stands in front of a name.
-fn shown(schema: &str) -> String {
+pub fn shown(schema: &str) -> String {
     match schema {
         CATALOGUES => String::new(),
         schema => format!("{schema}."),

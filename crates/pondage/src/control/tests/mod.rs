@@ -2,7 +2,8 @@
 
 mod certificates;
 mod judging;
+mod judging_caches;
 mod lookups;
 mod opening;
-mod server;
+pub mod server;
 mod tls;

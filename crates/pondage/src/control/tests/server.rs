@@ -10,7 +10,9 @@ use tokio_postgres::NoTls;
 use wire::pg::auth::Secret;
 
 use super::certificates::Certificates;
-use crate::config::{Coalesce, Host, PoolConfig, PoolMode, ServerTls, ServerTlsMode, Upstream};
+use crate::config::{
+    CacheMode, Coalesce, Freshness, Host, PoolConfig, PoolMode, ServerTls, ServerTlsMode, Upstream,
+};
 use crate::demo::cluster::Cluster;
 
 const HBA: &str = "
@@ -152,6 +154,9 @@ pub fn pool(upstream: Upstream) -> PoolConfig {
         coalesce_depth: 64,
         coalesce_short: Duration::from_millis(1),
         coalesce_stall: Duration::from_millis(20),
+        cache: CacheMode::Off,
+        cache_freshness: Freshness::Session,
+        cache_max_lag: Duration::from_secs(5),
         max_database_clients: None,
         max_user_clients: None,
         max_database_servers: None,

@@ -311,6 +311,7 @@ impl Plane {
         }
         pool.clients += 1;
         pool.totals.client_login_count += 1;
+        self.reads_begin(slot, at);
         let client = &mut self.clients[slot];
         client.pool = at;
         let Phase::LoggingIn(login) = std::mem::replace(&mut client.phase, Phase::Leaving) else {
@@ -438,7 +439,8 @@ impl Plane {
         let client = &mut self.clients[slot];
         client.hold = Hold::No;
         client.pool = NONE;
-        client.phase = Phase::Console(Arc::new(ConsoleUser { user, database, admin }));
+        client.phase =
+            Phase::Console(Arc::new(ConsoleUser { user, database, admin, proven: None }));
         self.resume_later(slot);
     }
 

@@ -1,0 +1,149 @@
+//! The language of caches: ReadySet's words, and `IN DATABASE` for the console, which is in none.
+//!
+//! ```text
+//! CREATE CACHE [name] [IN DATABASE name] [WITH (option = value, ...)] FROM select
+//! EXPLAIN CREATE CACHE [IN DATABASE name] FROM select
+//! DROP CACHE name [IN DATABASE name]
+//! DROP ALL CACHES [IN DATABASE name]
+//! ```
+
+use wire::pg::sqlstate;
+
+use super::Failure;
+use crate::config::{Definition, Head};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CacheCommand {
+    Create(Definition),
+    Explain(Definition),
+    Drop {
+        name: String,
+        database: Option<String>,
+    },
+    DropAll {
+        database: Option<String>,
+    },
+    /// MIRROR TABLE, whatever follows.
+    Mirror,
+}
+
+impl CacheCommand {
+    pub fn tag(&self) -> &'static str {
+        match self {
+            CacheCommand::Create(_) => "CREATE CACHE",
+            CacheCommand::Explain(_) => "EXPLAIN",
+            CacheCommand::Drop { .. } => "DROP CACHE",
+            CacheCommand::DropAll { .. } => "DROP ALL CACHES",
+            CacheCommand::Mirror => "MIRROR TABLE",
+        }
+    }
+}
+
+/// Reads a text that is one command about caches. None: it is something else.
+pub fn parse(text: &str) -> Option<Result<CacheCommand, Failure>> {
+    let after = |words| {
+        let rest = sql::after(text.as_bytes(), words)?;
+        text.get(text.len() - rest.len()..)
+    };
+    let syntax = |why: String, usage: &str| Failure::new(sqlstate::SYNTAX_ERROR, why).hint(usage);
+    if let Some(rest) = after(&["create", "cache"]) {
+        let command = Definition::parse(rest).map(CacheCommand::Create);
+        return Some(command.map_err(|why| syntax(why, CREATE_USAGE)));
+    }
+    if let Some(rest) = after(&["explain", "create", "cache"]) {
+        let command = Definition::parse(rest).map(CacheCommand::Explain);
+        return Some(command.map_err(|why| syntax(why, EXPLAIN_USAGE)));
+    }
+    if let Some(rest) = after(&["drop", "all", "caches"]) {
+        let mut head = Head::new(rest);
+        let command = in_database(&mut head).filter(|_| head.is_done());
+        let failed = || syntax("DROP ALL CACHES is followed by nothing".to_owned(), DROP_ALL_USAGE);
+        return Some(command.map(|database| CacheCommand::DropAll { database }).ok_or_else(failed));
+    }
+    if let Some(rest) = after(&["drop", "cache"]) {
+        let mut head = Head::new(rest);
+        let name = head.name();
+        let database = in_database(&mut head).filter(|_| head.is_done());
+        let failed = || syntax("DROP CACHE takes the name of one cache".to_owned(), DROP_USAGE);
+        let command = name.zip(database);
+        return Some(
+            command
+                .map(|(name, database)| CacheCommand::Drop { name, database })
+                .ok_or_else(failed),
+        );
+    }
+    after(&["mirror", "table"]).map(|_| Ok(CacheCommand::Mirror))
+}
+
+const CREATE_USAGE: &str = "CREATE CACHE [name] [IN DATABASE name] \
+    [WITH (freshness = session|strict|bounded, max_lag = '5s')] FROM SELECT ...";
+const EXPLAIN_USAGE: &str = "EXPLAIN CREATE CACHE [IN DATABASE name] FROM SELECT ...";
+const DROP_USAGE: &str = "DROP CACHE name [IN DATABASE name]";
+const DROP_ALL_USAGE: &str = "DROP ALL CACHES [IN DATABASE name]";
+
+/// None: it is begun and not right.
+fn in_database(head: &mut Head<'_>) -> Option<Option<String>> {
+    if !head.takes("in") {
+        return Some(None);
+    }
+    head.takes("database").then(|| head.name()).flatten().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> CacheCommand {
+        match parse(text) {
+            Some(Ok(command)) => command,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_command_is_read() {
+        let CacheCommand::Create(created) =
+            read("create cache Orders in database app with (freshness = strict) from select 1;")
+        else {
+            panic!("a CREATE CACHE")
+        };
+        assert_eq!(created.name.as_deref(), Some("orders"));
+        assert_eq!(created.database.as_deref(), Some("app"));
+        assert!(matches!(read("EXPLAIN CREATE CACHE FROM SELECT 1"), CacheCommand::Explain(_)));
+        let drop = |name: &str, database: Option<&str>| CacheCommand::Drop {
+            name: name.to_owned(),
+            database: database.map(str::to_owned),
+        };
+        assert_eq!(read("drop cache \"My one\" ;"), drop("My one", None));
+        assert_eq!(read("DROP CACHE a IN DATABASE app"), drop("a", Some("app")));
+        assert_eq!(read("drop all caches"), CacheCommand::DropAll { database: None });
+        let database = Some("app".to_owned());
+        assert_eq!(read("drop all caches in database app"), CacheCommand::DropAll { database });
+        assert_eq!(read("mirror table orders columns (a)"), CacheCommand::Mirror);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_what_would_be_right() {
+        for (text, why, hint) in [
+            ("create cache", "expected a name, IN, WITH or FROM", CREATE_USAGE),
+            ("create cache a from delete from t", "only a SELECT", CREATE_USAGE),
+            ("explain create cache from", "the statement is not", EXPLAIN_USAGE),
+            ("drop cache", "DROP CACHE takes the name of one cache", DROP_USAGE),
+            ("drop cache a b", "DROP CACHE takes the name of one cache", DROP_USAGE),
+            ("drop cache a in app", "DROP CACHE takes the name of one cache", DROP_USAGE),
+            ("drop all caches now", "DROP ALL CACHES is followed by nothing", DROP_ALL_USAGE),
+        ] {
+            let Some(Err(failure)) = parse(text) else { panic!("{text}") };
+            assert_eq!(failure.code, "42601");
+            assert!(failure.message.contains(why), "{text}: {}", failure.message);
+            assert_eq!(failure.hint.as_deref(), Some(hint));
+        }
+    }
+
+    #[test]
+    fn other_texts_are_left_alone() {
+        for text in ["", "create table t (a int)", "drop all", "show caches", "explain select 1"] {
+            assert!(parse(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! May the answers to a SELECT be kept, and what do they depend on?
+//!
+//! Stricter than what may share a transaction: an answer is kept for as long as no row that it
+//! depends on has changed, so it must depend on nothing else.
+//!
+//! ```text
+//! parser: which tables, which rows, which names ─┐
+//! PostgreSQL: types of values and results ───────┼─> objections, or a recipe
+//! catalogues: what tables, functions, types are ─┘
+//! ```
+//!
+//! As for the sharing, a name of a function or operator stands for all that have it. What is
+//! stable may be allowed all the same: see `stable.rs`. PostgreSQL is asked to prepare the
+//! statement, with constants as parameters where that can be, because only it knows of what type
+//! they are; a constant in quotes may be `now`.
+
+mod objections;
+mod recipe;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use sql::{Analysis, Cast, Literal, Parser, Reads, Scan, Source, Use};
+
+use super::catalogue::{Answers, Key};
+use super::connection::{Connection, Described, Failure};
+use super::facts::{Facts, Wanted};
+use super::statement::{key, told, Piece};
+use crate::route::{Cacheable, Slot};
+use objections::Objections;
+
+/// Tables (with partitions) of one statement.
+const PARTS_MAX: usize = 256;
+
+/// A constant that may be of any type, so also of this one: `timestamp with time zone`.
+const ANY_MOMENT: u32 = 1184;
+
+/// What the parser made of a SELECT.
+pub struct Reading {
+    pub reads: Reads,
+    text: Box<[u8]>,
+    shape: Box<[u8]>,
+    literals: Box<[Literal]>,
+    uses: Box<[Use]>,
+}
+
+impl Reading {
+    /// # Errors
+    /// The reason why nothing can be kept.
+    pub fn new(
+        parser: &impl Parser,
+        text: &str,
+        scan: &Scan,
+        uses: &[Use],
+    ) -> Result<Reading, String> {
+        let reads = parser.reads(text, scan.literals());
+        let reads =
+            reads.map_err(|e| format!("the parser does not understand it: {}", told(&e)))?;
+        Ok(Reading {
+            reads,
+            text: text.as_bytes().into(),
+            shape: scan.shape().into(),
+            literals: scan.literals().into(),
+            uses: uses.into(),
+        })
+    }
+
+    /// The text with parameters for chosen constants, numbered on from its own ones; with their
+    /// types and places.
+    fn numbered(&self, own: u32, chosen: impl Fn(usize) -> Option<u32>) -> Numbered {
+        let mut out = Vec::with_capacity(self.text.len());
+        let mut types = vec![0; own as usize];
+        let mut places = Vec::new();
+        let mut from = 0;
+        for (place, literal) in self.literals.iter().enumerate() {
+            let at = literal.at as usize;
+            out.extend_from_slice(self.shape.get(from..at).unwrap_or_default());
+            from = at + 1;
+            match chosen(place) {
+                Some(oid) => {
+                    types.push(oid);
+                    places.push(place);
+                    out.push(b'$');
+                    out.extend_from_slice(types.len().to_string().as_bytes());
+                }
+                None => {
+                    let literal = literal.start as usize..literal.end as usize;
+                    out.extend_from_slice(self.text.get(literal).unwrap_or_default());
+                }
+            }
+        }
+        out.extend_from_slice(self.shape.get(from..).unwrap_or_default());
+        Numbered { text: out, types, places }
+    }
+
+    /// `$2` of the statement that stands in for the text; `?` for a constant that stays.
+    fn label(&self, source: Source) -> String {
+        match source {
+            Source::Parameter(number) => format!("${number}"),
+            Source::Literal(place) => {
+                let place = place as usize;
+                match self.uses.get(place) {
+                    Some(Use::Parameter(_)) => {
+                        let before = self.uses[..place].iter();
+                        let before = before.filter(|r#use| **r#use != Use::Fixed).count();
+                        format!("${}", before + 1)
+                    }
+                    _ => "?".to_owned(),
+                }
+            }
+        }
+    }
+}
+
+struct Numbered {
+    text: Vec<u8>,
+    types: Vec<u32>,
+    /// Which constants are parameters.
+    places: Vec<usize>,
+}
+
+/// A table that the statement itself names, or a view that it names uses.
+struct Occurrence {
+    /// Of its [`Reads`]; only the statement's own have restrictions.
+    place: Option<usize>,
+    oid: u32,
+}
+
+/// Types of constants and results.
+struct Types {
+    slots: Vec<Slot>,
+    columns: Vec<u32>,
+    /// Some constants in quotes have a type that is not known.
+    uncertain: bool,
+}
+
+/// What was found while the statement was judged for sharing.
+pub struct Evidence {
+    reading: Option<Result<Arc<Reading>, String>>,
+    /// The statement's own parameters.
+    parameters: u32,
+    /// The first reason why nothing can be kept.
+    refused: Option<String>,
+    wanted: Wanted,
+    tables: Vec<Occurrence>,
+    /// For each table of the statement's own [`Reads`] its relation.
+    relations: Vec<Option<u32>>,
+    /// Types by name: oid, and that of arrays.
+    types: HashMap<Key, (u32, u32)>,
+    /// Of all pieces, with the word in front of reasons.
+    reads: Vec<(String, Reads)>,
+}
+
+impl Evidence {
+    pub fn new(analysis: &Analysis, reading: Option<Result<Arc<Reading>, String>>) -> Evidence {
+        Evidence {
+            reading,
+            parameters: analysis.parameters,
+            refused: None,
+            wanted: Wanted::default(),
+            tables: Vec::new(),
+            relations: Vec::new(),
+            types: HashMap::new(),
+            reads: Vec::new(),
+        }
+    }
+
+    fn refuse(&mut self, within: &str, reason: impl std::fmt::Display) {
+        self.refused.get_or_insert_with(|| format!("{within}{reason}"));
+    }
+
+    /// Notes what a part of the statement uses.
+    pub fn add(&mut self, piece: &Piece, answers: &Answers) {
+        let reads = match &piece.reads {
+            None => return,
+            Some(Err(why)) => return self.refuse(&piece.within, why),
+            Some(Ok(reads)) => reads,
+        };
+        if let Some(obstacle) = reads.obstacles.first() {
+            self.refuse(&piece.within, obstacle);
+        }
+        for (place, table) in reads.tables.iter().enumerate() {
+            let relation = answers.relations.get(&key(&table.relation));
+            let oid = relation.and_then(|relation| relation.oid.parse().ok());
+            if piece.depth == 0 {
+                self.relations.push(oid);
+            }
+            let (Some(relation), Some(oid)) = (relation, oid) else {
+                self.refuse(&piece.within, format_args!("\"{}\" is not known", table.relation));
+                continue;
+            };
+            let shown = format!("{}{}", super::statement::shown(&relation.schema), relation.name);
+            self.wanted.relations.insert(oid);
+            match relation.kind {
+                b'r' | b'p' => {
+                    self.wanted.tables.insert(oid);
+                    let place = (piece.depth == 0).then_some(place);
+                    self.tables.push(Occurrence { place, oid });
+                }
+                b'v' if relation.invoker => {
+                    self.refuse(&piece.within, format_args!("view {shown} is a security_invoker"));
+                }
+                b'v' => {}
+                b'm' => {
+                    self.refuse(&piece.within, format_args!("{shown} is a materialised view"));
+                }
+                _ => self.refuse(&piece.within, format_args!("{shown} is not a table")),
+            }
+        }
+        let Analysis { functions, operators, types, columns, .. } = &piece.analysis;
+        self.wanted.functions.extend(functions.iter().map(key));
+        self.wanted.operators.extend(operators.iter().map(key));
+        self.wanted.columns.extend(columns.iter().cloned());
+        for name in types {
+            if let Some(found) = answers.types.get(&key(name)) {
+                self.wanted.types.extend([found.oid]);
+                self.types.insert(key(name), (found.oid, found.array));
+            }
+        }
+        let calls = reads.casts.iter().filter(|cast| cast.call);
+        self.wanted.type_names.extend(calls.map(|cast| cast.to.name.clone()));
+        self.reads.push((piece.within.clone(), reads.clone()));
+    }
+
+    /// Two round trips, or three.
+    ///
+    /// # Errors
+    /// When the server refuses a look-up or the connection is lost.
+    pub async fn judge(
+        mut self,
+        connection: &mut Connection,
+    ) -> Result<Result<Cacheable, String>, Failure> {
+        if let Some(reason) = self.refused {
+            return Ok(Err(reason));
+        }
+        let reading = match self.reading.clone() {
+            Some(Ok(reading)) => reading,
+            Some(Err(reason)) => return Ok(Err(reason)),
+            None => return Ok(Err("it is not a SELECT".to_owned())),
+        };
+        if self.tables.is_empty() {
+            return Ok(Err("it reads no table".to_owned()));
+        }
+        let types = match self.ask_types(connection, &reading).await? {
+            Ok(types) => types,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let oids =
+            types.slots.iter().map(|slot| slot.type_oid).chain(types.columns.iter().copied());
+        self.wanted.types.extend(oids);
+        let facts = connection.facts(&self.wanted).await?;
+        Ok(self.weigh(&reading, types, &facts))
+    }
+
+    fn weigh(
+        &self,
+        reading: &Reading,
+        mut types: Types,
+        facts: &Facts,
+    ) -> Result<Cacheable, String> {
+        if facts.parts.len() > PARTS_MAX {
+            return Err(format!("it reads more than {PARTS_MAX} tables and partitions"));
+        }
+        let objections = Objections {
+            reads: &self.reads,
+            named: &self.types,
+            slots: &types.slots,
+            columns: &types.columns,
+            uncertain: types.uncertain,
+            facts,
+        };
+        let settings = objections.raise()?;
+        for slot in &mut types.slots {
+            slot.timely = objections::is_timely(facts, slot.type_oid);
+        }
+        let (recipe, lines) = recipe::make(self, reading, &types.slots, facts);
+        Ok(Cacheable { recipe, settings, slots: types.slots, lines })
+    }
+
+    /// Has PostgreSQL prepare the statement.
+    async fn ask_types(
+        &self,
+        connection: &mut Connection,
+        reading: &Reading,
+    ) -> Result<Result<Types, String>, Failure> {
+        let casts = self.casts(reading);
+        let text = |place: usize| reading.literals[place].kind == sql::LiteralKind::Text;
+        let of_use = |place: usize| match reading.uses[place] {
+            Use::Parameter(oid) => Some(oid),
+            Use::Fixed => None,
+        };
+        // A typed constant, `date '2000-01-01'`, has to stay one.
+        let bare = |place: usize| match of_use(place) {
+            None if text(place) && !casts.contains_key(&place) => Some(0),
+            known => known,
+        };
+        let most = reading.numbered(self.parameters, bare);
+        let least = reading.numbered(self.parameters, of_use);
+        let (numbered, described) = match connection.describe(&most.text, &most.types).await {
+            Ok(described) => (most, described),
+            // Constants in GROUP BY and its like must stay the same.
+            Err(Failure::Refused(_)) if most.places != least.places => {
+                match connection.describe(&least.text, &least.types).await {
+                    Ok(described) => (least, described),
+                    Err(Failure::Refused(error)) => return Ok(Err(unprepared(&error))),
+                    Err(lost) => return Err(lost),
+                }
+            }
+            Err(Failure::Refused(error)) => return Ok(Err(unprepared(&error))),
+            Err(lost) => return Err(lost),
+        };
+        Ok(Ok(self.types(reading, &casts, &numbered, described)))
+    }
+
+    fn types(
+        &self,
+        reading: &Reading,
+        casts: &HashMap<usize, u32>,
+        numbered: &Numbered,
+        described: Described,
+    ) -> Types {
+        let Described { parameters, columns } = described;
+        let mut slots = Vec::new();
+        let mut slot = |source, type_oid| slots.push(Slot { source, type_oid, timely: false });
+        let own = self.parameters as usize;
+        for (number, oid) in (1..).zip(parameters.iter().take(own)) {
+            slot(Source::Parameter(number), *oid);
+        }
+        let found: HashMap<usize, u32> =
+            numbered.places.iter().copied().zip(parameters.iter().skip(own).copied()).collect();
+        let mut uncertain = false;
+        for (number, literal) in (0..).zip(&reading.literals) {
+            let place = number as usize;
+            let known = casts.get(&place).or_else(|| found.get(&place)).copied();
+            let oid = match (known, literal.kind) {
+                (Some(oid), _) => oid,
+                (None, sql::LiteralKind::Text) => {
+                    uncertain = true;
+                    ANY_MOMENT
+                }
+                (None, kind) => kind.oid(),
+            };
+            slot(Source::Literal(number), oid);
+        }
+        Types { slots, columns, uncertain }
+    }
+
+    /// Constants in quotes with a cast around them, and the type that gives them.
+    fn casts(&self, reading: &Reading) -> HashMap<usize, u32> {
+        let of = |cast: &sql::CastTo| {
+            let Cast::Constant(Some(Source::Literal(place))) = cast.what else { return None };
+            let literal = reading.literals.get(place as usize)?;
+            if cast.call || literal.kind != sql::LiteralKind::Text {
+                return None;
+            }
+            let (oid, array) = *self.types.get(&key(&cast.to))?;
+            Some((place as usize, if cast.array { array } else { oid }))
+        };
+        reading.reads.casts.iter().filter_map(of).collect()
+    }
+}
+
+fn unprepared(error: &backend::login::ServerError) -> String {
+    format!("PostgreSQL does not prepare it: {error}")
+}
+
+/// The columns that a statement may use, by the relations that it reads.
+fn used_columns<'f>(
+    reads: &[(String, Reads)],
+    facts: &'f Facts,
+) -> impl Iterator<Item = (&'f str, u32)> {
+    let names: BTreeSet<&str> =
+        reads.iter().flat_map(|(_, reads)| &reads.names).map(String::as_str).collect();
+    let known = |name: &&str| facts.columns.values().any(|columns| columns.contains_key(*name));
+    // What is no column may be a row, or another name for a column.
+    let all = reads.iter().any(|(_, reads)| reads.whole) || !names.iter().all(known);
+    let used: Vec<_> = facts
+        .columns
+        .values()
+        .flatten()
+        .filter(|(name, _)| all || names.contains(name.as_str()))
+        .map(|(name, column)| (name.as_str(), column.type_oid))
+        .collect();
+    used.into_iter()
+}

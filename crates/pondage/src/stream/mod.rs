@@ -1,0 +1,205 @@
+//! Streams of changes: one thread follows any number of databases.
+//!
+//! ```text
+//! Streams::follow --> task of the database --> two connections (backend::replication)
+//!                       |   '-> consumer: began, changes, published, redefined, lost
+//!                       '-> Standing, for console and metrics
+//! ```
+//!
+//! A stream that ends begins anew by itself, with another slot, after a pause that grows.
+
+mod database;
+mod keeping;
+mod standing;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use backend::login::Credential;
+use backend::moment::Moment;
+use backend::replication::Changes;
+use tokio::sync::{mpsc, Notify};
+use wire::pg::auth::Secret;
+
+use crate::config::PoolConfig;
+use crate::control::dial::Dialer;
+use database::Database;
+pub use standing::{Standing, State};
+
+/// Name of the publication, unless somebody wants another.
+pub const PUBLICATION: &str = "pondage";
+
+/// The server's time begins in 2000.
+const SERVER_EPOCH: Duration = Duration::from_secs(946_684_800);
+
+/// How a database is followed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Who logs in, if not the pool's user. It needs REPLICATION.
+    pub user: Option<String>,
+    pub password: Option<Secret>,
+    pub publication: String,
+    /// In bytes; a slot that holds more is dropped, and the stream begins anew. Zero: no limit.
+    pub slot_max_wal: u64,
+    /// The stream is lost when the server was not heard of for so long.
+    pub silence: Duration,
+    /// How often tables, rights and definitions are looked at. A look that takes long makes the
+    /// next one later.
+    pub poll: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            user: None,
+            password: None,
+            publication: PUBLICATION.to_owned(),
+            slot_max_wal: 1 << 30,
+            silence: Duration::from_secs(30),
+            poll: Duration::from_secs(3),
+        }
+    }
+}
+
+/// The streams of the process. The thread ends when the last of these is gone.
+#[derive(Clone)]
+pub struct Streams {
+    /// A plain mutex: held for a look, never across an await.
+    taps: Arc<Mutex<HashMap<String, Tap>>>,
+    /// As many messages as databases are followed or left by configuration.
+    new: mpsc::UnboundedSender<Database>,
+    clock: Clock,
+}
+
+/// A database that is followed.
+#[derive(Clone)]
+pub struct Tap(Arc<Shared>);
+
+struct Shared {
+    /// Somebody wants to know how far the server is.
+    pings: Notify,
+    stopped: AtomicBool,
+    /// It has become true.
+    stop: Notify,
+    standing: Mutex<Standing>,
+}
+
+/// Moments as the server's time.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    zero: Instant,
+    /// Microseconds from the server's epoch to `zero`.
+    epoch: i64,
+}
+
+impl Clock {
+    fn start() -> Clock {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH + SERVER_EPOCH);
+        let micros = since.map_or(0, |since| since.as_micros());
+        Clock { zero: Instant::now(), epoch: i64::try_from(micros).unwrap_or(0) }
+    }
+
+    fn now(self) -> Moment {
+        Moment(u64::try_from(self.zero.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn instant(self, moment: Moment) -> tokio::time::Instant {
+        tokio::time::Instant::from_std(self.zero + Duration::from_micros(moment.0))
+    }
+}
+
+impl Streams {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When there can be no more threads.
+    pub fn start(dialer: Arc<Dialer>) -> io::Result<Streams> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (new, mut databases) = mpsc::unbounded_channel::<Database>();
+        let follow = async move {
+            while let Some(database) = databases.recv().await {
+                tokio::spawn(database.run(dialer.clone()));
+            }
+        };
+        std::thread::Builder::new()
+            .name("pondage-stream".to_owned())
+            .spawn(move || runtime.block_on(follow))?;
+        Ok(Streams { taps: Arc::default(), new, clock: Clock::start() })
+    }
+
+    /// Follows the database of this pool from now on, and tells `consumer` on the streams'
+    /// thread. A stream under the same name is stopped first.
+    pub fn follow(
+        &self,
+        config: Arc<PoolConfig>,
+        proven: Option<Credential>,
+        options: Options,
+        consumer: Box<dyn Changes + Send>,
+    ) -> Tap {
+        self.stop(&config.database);
+        let standing = Mutex::new(Standing::new(&config.database, &options.publication));
+        let tap = Tap(Arc::new(Shared {
+            pings: Notify::new(),
+            stopped: AtomicBool::new(false),
+            stop: Notify::new(),
+            standing,
+        }));
+        lock(&self.taps).insert(config.database.clone(), tap.clone());
+        let clock = self.clock;
+        let database = Database::new(config, proven, options, consumer, tap.clone(), clock);
+        // The thread ends with this handle and not before.
+        let _ = self.new.send(database);
+        tap
+    }
+
+    /// Ends the stream; its consumer is told that it is lost, and dropped.
+    pub fn stop(&self, database: &str) {
+        if let Some(tap) = lock(&self.taps).remove(database) {
+            tap.0.stopped.store(true, Ordering::Release);
+            tap.0.stop.notify_one();
+        }
+    }
+
+    /// As [`Tap::ping`].
+    pub fn ping(&self, database: &str) {
+        if let Some(tap) = lock(&self.taps).get(database) {
+            tap.ping();
+        }
+    }
+
+    /// All that are followed, by name.
+    pub fn standing(&self) -> Vec<Standing> {
+        let mut all: Vec<_> = lock(&self.taps).values().map(Tap::standing).collect();
+        all.sort_by(|a, b| a.database.cmp(&b.database));
+        all
+    }
+}
+
+impl Tap {
+    /// Has the server say how far its log is: [`Changes::progress`] follows, when all before it
+    /// has been told. Calls while one is under way are answered by one more.
+    pub fn ping(&self) {
+        self.0.pings.notify_one();
+    }
+
+    pub fn standing(&self) -> Standing {
+        lock(&self.0.standing).clone()
+    }
+
+    fn stopped(&self) -> bool {
+        self.0.stopped.load(Ordering::Acquire)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Standing)) {
+        change(&mut lock(&self.0.standing));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,7 @@
+//! Streams from a real PostgreSQL: a cluster of its own for each test.
+
+mod following;
+mod mirror;
+mod mishaps;
+mod publishing;
+mod rig;

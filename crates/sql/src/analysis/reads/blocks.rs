@@ -1,0 +1,491 @@
+//! The query blocks of a tree: what is in their FROM, and which conditions hold for it.
+
+use std::collections::HashMap;
+
+use super::{Cast, CastTo, Column, Condition, Reads, Source, TableRead};
+use crate::analysis::tree::{Node, Value};
+use crate::analysis::walk::{constant, name, relation, DEPTH_MAX};
+use crate::analysis::Unparsed;
+use crate::scan::Literal;
+
+/// Numbers of JoinType, nodes.h, plus one.
+const JOIN_INNER: i64 = 1;
+const JOIN_LEFT: i64 = 2;
+const JOIN_RIGHT: i64 = 4;
+
+/// Columns of every table that change though nobody has changed the row.
+const SYSTEM_COLUMNS: [&str; 5] = ["ctid", "xmin", "xmax", "cmin", "cmax"];
+
+/// SQLValueFunctionOp, primnodes.h, each with what it tells.
+const VALUE_FUNCTIONS: [(&str, &str); 15] = [
+    ("CURRENT_DATE", "the time"),
+    ("CURRENT_TIME", "the time"),
+    ("CURRENT_TIME", "the time"),
+    ("CURRENT_TIMESTAMP", "the time"),
+    ("CURRENT_TIMESTAMP", "the time"),
+    ("LOCALTIME", "the time"),
+    ("LOCALTIME", "the time"),
+    ("LOCALTIMESTAMP", "the time"),
+    ("LOCALTIMESTAMP", "the time"),
+    ("CURRENT_ROLE", "who asks"),
+    ("CURRENT_USER", "who asks"),
+    ("USER", "who asks"),
+    ("SESSION_USER", "who asks"),
+    ("CURRENT_CATALOG", "where it runs"),
+    ("CURRENT_SCHEMA", "the search_path"),
+];
+
+/// Makes [`Reads`] of a tree.
+pub struct Blocks<'a> {
+    literals: &'a [Literal],
+    reads: Reads,
+    /// Names that WITH gives, of the innermost scope last.
+    with: Vec<String>,
+    /// The type that each parameter is cast to wherever it stands; none: not everywhere to one.
+    parameters: HashMap<u32, Option<CastName>>,
+    /// Places where `*` stands for columns, and those where it only makes columns of the result.
+    stars: [usize; 2],
+    /// Query blocks, and things in FROM that are no relations.
+    blocks: usize,
+    others: usize,
+}
+
+/// Of a cast: the type's name, and whether it is an array of it.
+pub type CastName = (crate::Name, bool);
+
+/// A relation in the FROM of a block, as far as the names of columns are concerned.
+pub struct Entry {
+    /// Its name in the block, and its schema if it has no alias.
+    schema: Option<String>,
+    alias: String,
+    pub table: usize,
+    /// Its columns have their own names, and can be named from where we are.
+    visible: bool,
+}
+
+impl<'a> Blocks<'a> {
+    /// `literals` are those of the text, or none if they are not known to be.
+    pub fn read(statement: &Node, literals: &'a [Literal]) -> Result<Reads, Unparsed> {
+        let mut parameters = HashMap::new();
+        note_parameters(statement, None, &mut parameters);
+        let mut blocks = Blocks {
+            literals,
+            reads: Reads::default(),
+            with: Vec::new(),
+            parameters,
+            stars: [0; 2],
+            blocks: 0,
+            others: 0,
+        };
+        blocks.node(statement, 0)?;
+        let [all, of_results] = blocks.stars;
+        blocks.reads.whole |= all > of_results;
+        blocks.reads.plain = blocks.blocks == 1 && blocks.others == 0 && !blocks.reads.whole;
+        blocks.reads.obstacles.sort();
+        blocks.reads.obstacles.dedup();
+        Ok(blocks.reads)
+    }
+
+    fn value(&mut self, value: &Value, depth: usize) -> Result<(), Unparsed> {
+        match value {
+            Value::Node(node) => self.node(node, depth),
+            Value::List(items) => items.iter().try_for_each(|item| self.value(item, depth)),
+            Value::Nothing | Value::Number(_) | Value::Text(_) => Ok(()),
+        }
+    }
+
+    fn node(&mut self, node: &Node, depth: usize) -> Result<(), Unparsed> {
+        if depth > DEPTH_MAX {
+            return Err(Unparsed("the tree is too deep".to_owned()));
+        }
+        self.note(node)?;
+        let scope = self.with.len();
+        if let Some(with) = node.child("with_clause") {
+            self.with_clause(with, depth)?;
+        }
+        if node.kind == "SelectStmt" {
+            self.block(node, depth)?;
+        }
+        for (name, value) in &node.fields {
+            match (node.kind, *name) {
+                (_, "with_clause") | ("SelectStmt", "from_clause") => {}
+                _ => self.value(value, depth + 1)?,
+            }
+        }
+        self.with.truncate(scope);
+        Ok(())
+    }
+
+    /// See `Walk::with_clause`.
+    fn with_clause(&mut self, with: &Node, depth: usize) -> Result<(), Unparsed> {
+        let recursive = with.number("recursive") != 0;
+        if recursive {
+            self.with.extend(with.nodes("ctes").map(|query| query.text("ctename").to_owned()));
+        }
+        for query in with.nodes("ctes") {
+            self.node(query, depth + 1)?;
+            if !recursive {
+                self.with.push(query.text("ctename").to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, node: &Node) -> Result<(), Unparsed> {
+        match node.kind {
+            "SqlValueFunction" => {
+                let place = usize::try_from(node.number("op") - 1).unwrap_or(usize::MAX);
+                let (name, what) = VALUE_FUNCTIONS.get(place).unwrap_or(&("it", "the moment"));
+                self.reads.obstacles.push(format!("{name} tells {what}"));
+            }
+            "RangeTableSample" => {
+                self.reads.obstacles.push("TABLESAMPLE takes rows by chance".to_owned());
+            }
+            "SelectStmt" => self.blocks += 1,
+            "Alias" => self.reads.whole |= !node.list("colnames").is_empty(),
+            "CommonTableExpr" => self.reads.whole |= !node.list("aliascolnames").is_empty(),
+            "ResTarget" => {
+                let star = node.child("val").is_some_and(|value| {
+                    value.kind == "ColumnRef" && value.nodes("fields").any(|f| f.kind == "AStar")
+                });
+                self.stars[1] += usize::from(star);
+            }
+            "ColumnRef" => match node.nodes("fields").last() {
+                Some(last) if last.kind == "AStar" => self.stars[0] += 1,
+                Some(last) => self.column_name(last.text("sval")),
+                None => {}
+            },
+            "AIndirection" => {
+                for field in node.nodes("indirection") {
+                    match field.kind {
+                        "String" => self.column_name(field.text("sval")),
+                        "AStar" => self.reads.whole = true,
+                        _ => {}
+                    }
+                }
+            }
+            "TypeCast" => {
+                if let Some((to, array)) = type_name(node)? {
+                    let what = node.child("arg").map_or(Ok(Cast::Other), |arg| self.cast(arg))?;
+                    self.reads.casts.push(CastTo { what, to, array, call: false });
+                }
+            }
+            "FuncCall" => {
+                if let [Value::Node(arg)] = node.list("args") {
+                    let to = name(node.list("funcname"))?;
+                    let what = self.cast(arg)?;
+                    self.reads.casts.push(CastTo { what, to, array: false, call: true });
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn column_name(&mut self, name: &str) {
+        if SYSTEM_COLUMNS.contains(&name) {
+            let reason = format!("{name} changes without a change of its row");
+            self.reads.obstacles.push(reason);
+        }
+        self.reads.names.insert(name.to_owned());
+    }
+
+    fn cast(&self, arg: &Node) -> Result<Cast, Unparsed> {
+        Ok(match arg.kind {
+            "AConst" => Cast::Constant(self.literal(arg).map(|(source, _)| source)),
+            "ParamRef" => Cast::Constant(self.source(arg)),
+            "ColumnRef" => match arg.nodes("fields").last() {
+                Some(last) if last.kind == "String" => Cast::Column(last.text("sval").to_owned()),
+                _ => Cast::Other,
+            },
+            "FuncCall" => Cast::Call(name(arg.list("funcname"))?),
+            "TypeCast" => match type_name(arg)? {
+                Some((to, false)) => Cast::Type(to),
+                _ => Cast::Other,
+            },
+            _ => Cast::Other,
+        })
+    }
+
+    /// The FROM of one block, and what restricts it.
+    fn block(&mut self, select: &Node, depth: usize) -> Result<(), Unparsed> {
+        let mut entries = Vec::new();
+        let mut always = Vec::new();
+        for item in select.nodes("from_clause") {
+            always.extend(self.item(item, &mut entries, depth + 1)?);
+        }
+        self.hold(&always, &entries);
+        if let Some(quals) = select.child("where_clause") {
+            let conditions = self.conditions(quals, &entries);
+            let conditions = self.number(conditions);
+            self.hold(&conditions, &entries);
+        }
+        Ok(())
+    }
+
+    /// An item of FROM. Entries that it adds are those behind all before. Gives the conditions that
+    /// hold in whatever comes out of it: who is joined with it can count on them.
+    fn item(
+        &mut self,
+        item: &Node,
+        entries: &mut Vec<Entry>,
+        depth: usize,
+    ) -> Result<Vec<usize>, Unparsed> {
+        if depth > DEPTH_MAX {
+            return Err(Unparsed("the tree is too deep".to_owned()));
+        }
+        match item.kind {
+            "RangeVar" => {
+                self.relation(item, entries);
+                Ok(Vec::new())
+            }
+            "JoinExpr" => self.join(item, entries, depth),
+            "RangeTableSample" => {
+                self.note(item)?;
+                for (field, value) in &item.fields {
+                    if *field != "relation" {
+                        self.value(value, depth + 1)?;
+                    }
+                }
+                match item.child("relation") {
+                    Some(relation) => self.item(relation, entries, depth + 1),
+                    None => Ok(Vec::new()),
+                }
+            }
+            _ => {
+                self.others += 1;
+                self.node(item, depth)?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn relation(&mut self, node: &Node, entries: &mut Vec<Entry>) {
+        let relation = relation(node);
+        let renamed = node.child("alias").is_some_and(|alias| !alias.list("colnames").is_empty());
+        self.reads.whole |= renamed;
+        if relation.schema.is_none() && self.with.contains(&relation.name) {
+            self.others += 1;
+            return;
+        }
+        let table = self.reads.tables.len();
+        let entry = match node.child("alias") {
+            Some(alias) => Entry {
+                schema: None,
+                alias: alias.text("aliasname").to_owned(),
+                table,
+                visible: !renamed,
+            },
+            None => Entry {
+                schema: relation.schema.clone(),
+                alias: relation.name.clone(),
+                table,
+                visible: true,
+            },
+        };
+        entries.push(entry);
+        self.reads.tables.push(TableRead { relation, conditions: Vec::new() });
+    }
+
+    /// Gives what holds in all that comes out of it. A condition of one side may be false where that
+    /// side has been left out.
+    fn join(
+        &mut self,
+        join: &Node,
+        entries: &mut Vec<Entry>,
+        depth: usize,
+    ) -> Result<Vec<usize>, Unparsed> {
+        let start = entries.len();
+        let mut of_left = match join.child("larg") {
+            Some(left) => self.item(left, entries, depth + 1)?,
+            None => Vec::new(),
+        };
+        let middle = entries.len();
+        let of_right = match join.child("rarg") {
+            Some(right) => self.item(right, entries, depth + 1)?,
+            None => Vec::new(),
+        };
+        let (left, right) = entries[start..].split_at(middle - start);
+        let mut own = Vec::new();
+        if let Some(quals) = join.child("quals") {
+            self.node(quals, depth + 1)?;
+            own = self.conditions(quals, &entries[start..]);
+        }
+        for column in join.nodes("using_clause").map(|column| column.text("sval")) {
+            self.column_name(column);
+            let side = |side: &[Entry]| Column {
+                of: side.iter().filter_map(Entry::named).collect(),
+                name: column.to_owned(),
+            };
+            own.push(Condition::Same(side(left), side(right)));
+        }
+        let own = self.number(own);
+        self.reads.whole |= join.number("is_natural") != 0;
+        let always = match join.number("jointype") {
+            JOIN_INNER => {
+                for conditions in [&own, &of_right] {
+                    self.hold(conditions, left);
+                }
+                for conditions in [&own, &of_left] {
+                    self.hold(conditions, right);
+                }
+                of_left.extend(of_right);
+                of_left.extend(own);
+                of_left
+            }
+            JOIN_LEFT => {
+                self.hold(&own, right);
+                self.hold(&of_left, right);
+                of_left
+            }
+            JOIN_RIGHT => {
+                self.hold(&own, left);
+                self.hold(&of_right, left);
+                of_right
+            }
+            _ => Vec::new(),
+        };
+        // `(a JOIN b ON ...) AS j (x, y)`: nothing outside can name `a`, and `x` is anybody's.
+        if join.child("alias").is_some() {
+            self.reads.whole = true;
+            entries[start..].iter_mut().for_each(|entry| entry.visible = false);
+        }
+        Ok(always)
+    }
+
+    fn number(&mut self, conditions: Vec<Condition>) -> Vec<usize> {
+        let all = &mut self.reads.conditions;
+        let first = all.len();
+        all.extend(conditions);
+        (first..all.len()).collect()
+    }
+
+    fn hold(&mut self, conditions: &[usize], entries: &[Entry]) {
+        for entry in entries {
+            let held = &mut self.reads.tables[entry.table].conditions;
+            for condition in conditions {
+                if !held.contains(condition) {
+                    held.push(*condition);
+                }
+            }
+        }
+    }
+
+    /// A constant that may be the value of a condition.
+    ///
+    /// A parameter's type is that of its first use, so behind a cast it may be converted, unless
+    /// all its uses are casts to the same type. A constant in quotes is read as the cast's type.
+    /// Numbers may lose digits, but not among these types, or overflow, which is an error.
+    pub(super) fn source(&self, node: &Node) -> Option<Source> {
+        match node.kind {
+            "AConst" => self.literal(node).map(|(source, _)| source),
+            "ParamRef" => match u32::try_from(node.number("number")) {
+                Ok(number) if number > 0 => Some(Source::Parameter(number)),
+                _ => None,
+            },
+            "TypeCast" => {
+                let arg = node.child("arg")?;
+                let to = type_name(node).ok()??;
+                if !plain_type(node) {
+                    return None;
+                }
+                match (arg.kind, self.source(arg)?) {
+                    ("ParamRef", source @ Source::Parameter(number)) => {
+                        let all = self.parameters.get(&number)?;
+                        (all.as_ref() == Some(&to)).then_some(source)
+                    }
+                    ("AConst", source @ Source::Literal(_)) => {
+                        let is_text = self.literal(arg)?.1;
+                        let (to, array) = to;
+                        let number = to.schema.as_deref() == Some("pg_catalog")
+                            && ["int2", "int4", "int8", "numeric"].contains(&to.name.as_str())
+                            && !array;
+                        (is_text || number && self.is_whole(arg)).then_some(source)
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn is_whole(&self, node: &Node) -> bool {
+        use crate::scan::LiteralKind::{Int4, Int8};
+        constant(node).is_some_and(|(_, kind)| matches!(kind, Int4 | Int8))
+    }
+
+    /// A literal of the scan, and whether it is a text in quotes.
+    fn literal(&self, node: &Node) -> Option<(Source, bool)> {
+        let (start, kind) = constant(node)?;
+        let place = self.literals.binary_search_by_key(&start, |literal| literal.start).ok()?;
+        let found = self.literals[place].kind == kind;
+        let is_text = kind == crate::scan::LiteralKind::Text;
+        found.then_some((Source::Literal(u32::try_from(place).ok()?), is_text))
+    }
+}
+
+impl Entry {
+    /// Whether a column with this qualifier is one of it.
+    pub(super) fn is_called(&self, schema: Option<&str>, alias: &str) -> bool {
+        self.visible
+            && self.alias == alias
+            && (schema.is_none() || self.schema.as_deref() == schema)
+    }
+
+    /// Its table, if a name without a qualifier may be of it.
+    pub(super) fn named(&self) -> Option<usize> {
+        self.visible.then_some(self.table)
+    }
+}
+
+/// Of a cast; none: of a set, or by another way than a name.
+fn type_name(cast: &Node) -> Result<Option<CastName>, Unparsed> {
+    let Some(to) = cast.child("type_name") else { return Ok(None) };
+    let array = !to.list("array_bounds").is_empty();
+    Ok(Some((name(to.list("names"))?, array)))
+}
+
+/// No modifier, which could change a value: `varchar(3)`.
+fn plain_type(cast: &Node) -> bool {
+    cast.child("type_name").is_some_and(|to| {
+        to.list("typmods").is_empty()
+            && to.number("setof") == 0
+            && to.number("pct_type") == 0
+            && to.list("array_bounds").len() <= 1
+    })
+}
+
+fn note_parameters(
+    node: &Node,
+    cast: Option<&CastName>,
+    found: &mut HashMap<u32, Option<CastName>>,
+) {
+    if node.kind == "ParamRef" {
+        let number = u32::try_from(node.number("number")).unwrap_or(0);
+        let cast = cast.cloned();
+        let all = found.entry(number).or_insert_with(|| cast.clone());
+        if *all != cast {
+            *all = None;
+        }
+        return;
+    }
+    let cast = match node.kind {
+        "TypeCast" if plain_type(node) => type_name(node).ok().flatten(),
+        _ => None,
+    };
+    for (_, value) in &node.fields {
+        note_parameters_in(value, cast.as_ref(), found);
+    }
+}
+
+fn note_parameters_in(
+    value: &Value,
+    cast: Option<&CastName>,
+    found: &mut HashMap<u32, Option<CastName>>,
+) {
+    match value {
+        Value::Node(node) => note_parameters(node, cast, found),
+        Value::List(items) => items.iter().for_each(|item| note_parameters_in(item, cast, found)),
+        Value::Nothing | Value::Number(_) | Value::Text(_) => {}
+    }
+}
