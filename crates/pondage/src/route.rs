@@ -52,16 +52,8 @@ pub struct Cacheable {
 pub struct Slot {
     pub source: sql::Source,
     pub type_oid: u32,
-    /// Text for it may be a word like `now` or `yesterday`: see [`is_timeless`].
+    /// Text for it may be a word like `now` or `yesterday`, another moment each time.
     pub timely: bool,
-}
-
-/// Whether this text, as input of a type of dates and times, is the same moment every time. Words
-/// (two letters or more) are not looked at: `now`, `today`, but also names of months and zones.
-pub fn is_timeless(text: &[u8]) -> bool {
-    !text.windows(2).any(|pair| pair.iter().all(u8::is_ascii_alphabetic))
-        && text.is_ascii()
-        && text.iter().any(u8::is_ascii_digit)
 }
 
 /// How statements of a shape have run of late.
