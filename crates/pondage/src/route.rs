@@ -48,6 +48,16 @@ pub struct Cacheable {
     pub lines: Vec<String>,
 }
 
+impl Cacheable {
+    /// The memory it takes, about. Bytes.
+    pub fn weight(&self) -> usize {
+        const TABLE: usize = 320;
+        const VALUE: usize = 16;
+        let lines: usize = self.lines.iter().map(|line| line.len() + 24).sum();
+        self.recipe.tables.len() * TABLE + self.slots.len() * VALUE + lines
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     pub source: sql::Source,
