@@ -2,6 +2,7 @@
 //! console and the HTTP door, streams of changes. `ARCHITECTURE.md` follows one query through
 //! these files.
 
+pub mod caches;
 pub mod cli;
 pub mod config;
 pub mod console;

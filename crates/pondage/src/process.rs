@@ -18,6 +18,7 @@ use rustix::process::{getrlimit, setrlimit, Resource};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::caches::Caches;
 use crate::cli::exit;
 use crate::config::Config;
 use crate::console::operator::Operator;
@@ -132,11 +133,14 @@ fn run(
     let (asks, asked) = mpsc::unbounded_channel();
     let epoch = SystemTime::now();
     let shared = redis_shared(&config);
+    let caches = Arc::new(Caches::new(config.cache.memory));
+    caches.serve(handles.clone());
     let control = Arc::new(Control::new(
         config.clone(),
         listen_tls.clone(),
         handles.clone(),
         shared.clone(),
+        caches.clone(),
         began,
     ));
     let door = Addresses {
@@ -145,7 +149,8 @@ fn run(
         http: http.as_ref().and_then(|listener| listener.local_addr().ok()),
     };
     let tls_ready = listen_tls.is_some();
-    let workers = Workers { config, listeners, handles, asks, shared, epoch, began, tls_ready };
+    let workers =
+        Workers { config, listeners, handles, asks, shared, caches, epoch, began, tls_ready };
 
     let served = runtime.block_on(async {
         // Before anybody knows that we are there.
@@ -186,6 +191,7 @@ struct Workers {
     handles: Vec<WorkerHandle>,
     asks: mpsc::UnboundedSender<ToControl>,
     shared: Option<Arc<redis::Shared>>,
+    caches: Arc<Caches>,
     epoch: SystemTime,
     began: Instant,
     tls_ready: bool,
@@ -196,7 +202,8 @@ impl Workers {
     /// here: when every worker has ended, addresses are free and the control plane ends, too.
     fn start(self, inboxes: Vec<Inbox>) -> io::Result<JoinSet<Result<(), String>>> {
         let mut ended = JoinSet::new();
-        let (common, epoch) = (Arc::new(Common::default()), self.epoch);
+        let common = Arc::new(Common::new(self.caches));
+        let epoch = self.epoch;
         for (number, inbox) in inboxes.into_iter().enumerate() {
             let doors = self.listeners.iter();
             let listeners = doors

@@ -158,6 +158,8 @@ pub enum Way {
     Batch,
     /// In its own transaction, acknowledged with others after one flush.
     Train,
+    /// Nowhere: it was answered with a result that had been kept.
+    Kept,
 }
 
 impl Way {
@@ -167,6 +169,7 @@ impl Way {
             Way::Pipeline => "pipeline",
             Way::Batch => "batch",
             Way::Train => "train",
+            Way::Kept => "cache",
         }
     }
 }

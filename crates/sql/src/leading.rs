@@ -132,7 +132,7 @@ fn deallocate(rest: &[u8]) -> Option<Dropped<'_>> {
 }
 
 /// Nothing but white space, comments and semicolons follows.
-fn at_end(mut rest: &[u8]) -> bool {
+pub(crate) fn at_end(mut rest: &[u8]) -> bool {
     loop {
         rest = blank(rest);
         match rest.first() {
@@ -143,7 +143,7 @@ fn at_end(mut rest: &[u8]) -> bool {
     }
 }
 
-fn word(text: &[u8]) -> (&[u8], &[u8]) {
+pub(crate) fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let is_word =
         |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte >= 0x80;
     let end = text.iter().position(|byte| !is_word(byte)).unwrap_or(text.len());

@@ -9,6 +9,7 @@ mod analysis;
 mod leading;
 mod normal;
 mod scan;
+mod session;
 
 pub use analysis::{
     Analysis, Bound, Cast, CastTo, Column, Columns, Condition, Name, Parser, PostgresParser, Reads,
@@ -17,3 +18,4 @@ pub use analysis::{
 pub use leading::{after, blank, leading, next_word, says, Dropped, Leading};
 pub use normal::normal;
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
+pub use session::{leaves, transaction, Leaves, Transaction};

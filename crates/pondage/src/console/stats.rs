@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use backend::moment::Moment;
 
-use crate::worker::snapshot::{Coalesced, Histogram, PoolSnapshot, Totals};
+use crate::worker::snapshot::{Cached, Coalesced, Histogram, PoolSnapshot, Totals};
 
 /// Before the first sample: a second, so that the first averages are rates too.
 const FIRST_PERIOD_US: u64 = 1_000_000;
@@ -169,6 +169,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
         server_closes,
         cancels,
         coalesced,
+        cached,
         query_time,
         wait_time,
     } = more;
@@ -189,8 +190,20 @@ pub fn add(totals: &mut Totals, more: &Totals) {
     totals.server_closes += server_closes;
     totals.cancels += cancels;
     add_coalesced(&mut totals.coalesced, coalesced);
+    add_cached(&mut totals.cached, cached);
     add_histogram(&mut totals.query_time, query_time);
     add_histogram(&mut totals.wait_time, wait_time);
+}
+
+fn add_cached(totals: &mut Cached, more: &Cached) {
+    let Cached { hits, misses, fills, waits, too_old, unsettled, unserved } = more;
+    totals.hits += hits;
+    totals.misses += misses;
+    totals.fills += fills;
+    totals.waits += waits;
+    totals.too_old += too_old;
+    totals.unsettled += unsettled;
+    totals.unserved += unserved;
 }
 
 fn add_coalesced(totals: &mut Coalesced, more: &Coalesced) {

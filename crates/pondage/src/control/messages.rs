@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use backend::login::Credential;
 use backend::moment::Moment;
+use cache::plan::Plan;
 use tokio::sync::oneshot;
 use wire::pg::auth::Secret;
 
@@ -112,6 +113,12 @@ pub enum ToControl {
         shape: u32,
         text: Box<[u8]>,
     },
+    /// Results of this database's reads are to be kept: its stream is to be followed, if it is not
+    /// already.
+    Follow {
+        config: Arc<PoolConfig>,
+        proven: Option<Credential>,
+    },
     /// A client has changed definitions in this database: every worker is told
     /// [`ToWorker::Redefined`].
     Redefined {
@@ -125,6 +132,9 @@ pub enum OpenKind {
     Pooled,
     /// For one client that asked for replication, with its own start-up parameters.
     Replication { parameters: Vec<(String, String)> },
+    /// To ask how far PostgreSQL is; answered by [`ToWorker::LinkOpened`], the ticket being the
+    /// connection's number.
+    Pulse,
     /// For the engine of the Redis door; answered by [`ToWorker::RedisOpened`], the ticket being
     /// the connection's number.
     Redis,
@@ -184,6 +194,10 @@ pub enum ToWorker {
         ticket: u64,
         result: Result<Box<Opened>, OpenError>,
     },
+    LinkOpened {
+        link: u64,
+        result: Result<Box<Opened>, OpenError>,
+    },
     RedisOpened {
         link: u64,
         result: Result<Box<Opened>, OpenError>,
@@ -216,6 +230,10 @@ pub enum ToWorker {
         pool: PoolName,
         shape: u32,
         verdict: Result<Box<Verdict>, String>,
+        /// How its results may be kept.
+        kept: Option<Arc<Plan>>,
+        /// Of [`cache::shared::Shared::definitions`], before it was judged.
+        definitions: u64,
     },
     /// What was judged in this database may have changed.
     Redefined {
@@ -246,6 +264,8 @@ pub enum ToWorker {
         tls: Option<Arc<rustls::ServerConfig>>,
     },
     Shutdown(Shutdown),
+    /// The stream of a database has come so far as somebody waits for.
+    Applied,
     /// Between workers: the engine of the Redis door has something for this one.
     RedisEvents,
     /// Between workers: `worker` has clients waiting in this pool and no server for them.

@@ -16,6 +16,7 @@ pub mod caches;
 pub mod cancel;
 pub mod client_tls;
 pub mod dial;
+mod following;
 pub mod judge;
 pub mod keys;
 pub mod messages;
@@ -28,7 +29,7 @@ pub mod transport;
 pub mod verify;
 
 use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -37,9 +38,11 @@ use rustls::ServerConfig;
 use tokio::sync::{mpsc, watch, Semaphore};
 use wire::pg::auth::Secret;
 
-use crate::config::{Config, PoolConfig};
+use crate::caches::Caches;
+use crate::config::{CacheMode, Config, PoolConfig};
 use crate::console::Console;
 use crate::link::{Door, Ends, Link};
+use crate::stream::Streams;
 use crate::worker::{redis, WorkerHandle};
 use authquery::AuthQueries;
 use caches::Registry;
@@ -63,6 +66,9 @@ pub struct Control {
     judges: Judges,
     /// Statements that are named to be cached.
     named: Arc<Registry>,
+    caches: Arc<Caches>,
+    /// Started when the first database is followed.
+    streams: OnceLock<Option<Streams>>,
     redis: Option<Arc<redis::Shared>>,
     handshakes: Semaphore,
     cancels: Semaphore,
@@ -82,6 +88,7 @@ impl Control {
         listen_tls: Option<Arc<ServerConfig>>,
         workers: Vec<WorkerHandle>,
         redis: Option<Arc<redis::Shared>>,
+        caches: Arc<Caches>,
         began: Instant,
     ) -> Control {
         let dialer = Arc::new(Dialer::default());
@@ -94,6 +101,8 @@ impl Control {
             judges: Judges::new(dialer.clone()),
             named,
             dialer,
+            caches,
+            streams: OnceLock::new(),
             redis,
             handshakes: Semaphore::new(HANDSHAKES_MAX),
             cancels: Semaphore::new(CANCELS_MAX),
@@ -124,6 +133,17 @@ impl Control {
         }
     }
 
+    fn streams(&self) -> Option<&Streams> {
+        let start = || {
+            let started = Streams::start(self.dialer.clone());
+            let failed = |error: &std::io::Error| {
+                tracing::error!(event = "streams_failed", %error, "no database can be followed");
+            };
+            started.inspect_err(failed).ok()
+        };
+        self.streams.get_or_init(start).as_ref()
+    }
+
     fn tell(&self, worker: u8, message: ToWorker) {
         if let Some(worker) = self.workers.get(usize::from(worker)) {
             worker.send(message);
@@ -138,6 +158,7 @@ impl Control {
                 self.tell(
                     worker,
                     match kind {
+                        OpenKind::Pulse => ToWorker::LinkOpened { link: ticket, result },
                         OpenKind::Redis => ToWorker::RedisOpened { link: ticket, result },
                         _ => ToWorker::ServerOpened { ticket, result },
                     },
@@ -167,9 +188,20 @@ impl Control {
             ToControl::Judge { worker, config, proven, shape, text } => {
                 let pool =
                     PoolName { database: config.database.clone(), user: config.user.clone() };
+                let caches = config.cache != CacheMode::Off;
+                let definitions = match caches {
+                    true => self.caches.database(&config.database).definitions(),
+                    false => 0,
+                };
                 let verdict = self.judges.judge(&config, proven, &text).await.map(Box::new);
-                self.tell(worker, ToWorker::Judged { pool, shape, verdict });
+                let cacheable =
+                    verdict.as_ref().ok().and_then(|verdict| verdict.cache.as_ref().ok());
+                let kept = cacheable
+                    .filter(|_| caches)
+                    .map(|cacheable| self.caches.plan(&pool, &text, cacheable, definitions));
+                self.tell(worker, ToWorker::Judged { pool, shape, verdict, kept, definitions });
             }
+            ToControl::Follow { config, proven } => self.follow(config, proven),
             ToControl::Redefined { database } => {
                 let mut names = self.judges.forget(&database);
                 names.push(database);

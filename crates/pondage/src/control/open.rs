@@ -265,6 +265,7 @@ fn start_parameters<'a>(config: &'a PoolConfig, kind: &'a OpenKind) -> Vec<(&'a 
             let name = upstream.application_name.as_deref();
             parameters.extend(name.map(|name| ("application_name", name)));
         }
+        OpenKind::Pulse => parameters.push(("application_name", "pondage cache")),
         OpenKind::Redis => {
             let name = upstream.application_name.as_deref().unwrap_or("pondage redis");
             parameters.push(("application_name", name));

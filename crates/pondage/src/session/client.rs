@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use backend::moment::Moment;
 use backend::settings::Settings;
+use cache::fill::Fill;
 
 use super::explain::Last;
 use super::login::Login;
@@ -14,6 +15,7 @@ use super::unit::Unit;
 use crate::control::messages::ConsoleUser;
 use crate::link::Ends;
 use crate::route::Why;
+use crate::worker::plane::Reads;
 
 /// No server, no pool.
 pub const NONE: u32 = u32::MAX;
@@ -53,6 +55,8 @@ pub enum Hold {
     Unread,
     /// Its statement is on its way with others', or waits to be.
     Joined,
+    /// Its read waits until what is kept is known to be new enough.
+    Stream,
     /// Another part of Pondage has to answer first (a secret, a verifier, a console command).
     Control,
 }
@@ -103,6 +107,12 @@ pub struct Client {
     pub alone: Option<Why>,
     /// What it is sent waits until what its statement has done is safe.
     pub corked: bool,
+    /// What its statement is answered is to be kept.
+    pub fill: Option<Box<Fill>>,
+    /// What it has to do with what is kept.
+    pub reads: Option<Box<Reads>>,
+    /// A BEGIN that it was answered, and that no server has got yet.
+    pub begun: Option<Box<[u8]>>,
     pub close_needed: bool,
     pub queued_out: bool,
     pub queued_resume: bool,

@@ -21,7 +21,7 @@ use backend::moment::Moment;
 use super::connections::Connections;
 use super::plane::{Effect, Plane};
 use super::redis::{self, RedisPlane};
-use super::sides::{Clients, RedisClients, RedisLinks, Servers};
+use super::sides::{Clients, Links, RedisClients, RedisLinks, Servers};
 use super::transport::Transport;
 use super::{ControlSender, Listener, MovedServer, WorkerHandle};
 use crate::control::messages::{OpenError, Opened, ToControl, ToWorker};
@@ -45,6 +45,7 @@ const CLIENTS: usize = 1;
 const SERVERS: usize = 2;
 const REDIS_CLIENTS: usize = 3;
 const REDIS_LINKS: usize = 4;
+const LINKS: usize = 5;
 
 enum Listening {
     Tcp { listener: TcpListener, local: std::net::SocketAddr },
@@ -66,6 +67,7 @@ pub struct Driver {
     knocking: Vec<usize>,
     clients: Connections,
     servers: Connections,
+    links: Connections,
     redis_clients: Connections,
     redis_links: Connections,
     buffer: Box<[u8]>,
@@ -121,6 +123,7 @@ impl Driver {
             knocking: Vec::new(),
             clients: Connections::new(CLIENTS),
             servers: Connections::new(SERVERS),
+            links: Connections::new(LINKS),
             redis_clients: Connections::new(REDIS_CLIENTS),
             redis_links: Connections::new(REDIS_LINKS),
             buffer: vec![0; READ_BYTES].into(),
@@ -136,6 +139,7 @@ impl Driver {
                 || self.redis.as_ref().is_some_and(RedisPlane::has_more)
                 || self.clients.are_ready()
                 || self.servers.are_ready()
+                || self.links.are_ready()
                 || self.redis_clients.are_ready()
                 || self.redis_links.are_ready()
                 || !self.knocking.is_empty();
@@ -154,6 +158,7 @@ impl Driver {
             }
             self.take_messages();
             self.accept(now);
+            self.links.read(&mut Links(&mut self.plane), &mut self.buffer);
             self.servers.read(&mut Servers(&mut self.plane), &mut self.buffer);
             self.clients.read(&mut Clients(&mut self.plane), &mut self.buffer);
             self.plane.end_turn();
@@ -164,6 +169,7 @@ impl Driver {
             self.clients.linger(&mut Clients(&mut self.plane), now);
             self.clients.unhold(&Clients(&mut self.plane));
             self.servers.unhold(&Servers(&mut self.plane));
+            self.links.unhold(&Links(&mut self.plane));
             if let Some(redis) = &mut self.redis {
                 self.redis_clients.linger(&mut RedisClients(redis), now);
                 self.redis_clients.unhold(&RedisClients(redis));
@@ -203,6 +209,7 @@ impl Driver {
         match Connections::kind(token) {
             CLIENTS => self.clients.note(event, &mut Clients(&mut self.plane)),
             SERVERS => self.servers.note(event, &mut Servers(&mut self.plane)),
+            LINKS => self.links.note(event, &mut Links(&mut self.plane)),
             REDIS_LINKS => {
                 if let Some(redis) = &mut self.redis {
                     self.redis_links.note(event, &mut RedisLinks(redis));
@@ -249,6 +256,7 @@ impl Driver {
                     self.tell_redis(ToWorker::Shutdown(shutdown));
                     self.plane.control(ToWorker::Shutdown(shutdown));
                 }
+                ToWorker::LinkOpened { link, result } => self.link_opened(link as u32, result),
                 ToWorker::RedisOpened { link, result } => self.redis_opened(link, result),
                 message @ (ToWorker::RedisEvents | ToWorker::LoggedIn { .. }) => {
                     self.tell_redis(message);
@@ -302,6 +310,26 @@ impl Driver {
             redis.link_closed(number, &error.to_string());
         } else if !early.is_empty() {
             redis.link_bytes(number, &early);
+        }
+    }
+
+    /// A connection that asks how far PostgreSQL is.
+    fn link_opened(&mut self, slot: u32, result: Result<Box<Opened>, OpenError>) {
+        let opened = match result {
+            Ok(opened) => opened.link,
+            Err(error) => return self.plane.link_failed(slot, &error),
+        };
+        if !self.plane.link_opened(slot) {
+            return;
+        }
+        let early = opened.early.clone();
+        let mut transport = Transport::new(opened);
+        // What came between the log-in and now has made its edge before epoll listened.
+        transport.readable = true;
+        if let Err(error) = self.links.keep(slot, transport, self.poll.registry()) {
+            self.plane.link_closed(slot, &error.to_string());
+        } else if !early.is_empty() {
+            self.plane.link_bytes(slot, &early);
         }
     }
 
@@ -386,6 +414,7 @@ impl Driver {
     fn write(&mut self) {
         let registry = self.poll.registry();
         self.servers.write(&mut Servers(&mut self.plane), registry);
+        self.links.write(&mut Links(&mut self.plane), registry);
         self.clients.write(&mut Clients(&mut self.plane), registry);
         if let Some(redis) = &mut self.redis {
             self.redis_links.write(&mut RedisLinks(redis), registry);
@@ -413,6 +442,11 @@ impl Driver {
                 Effect::CloseClient(slot) => self.close_client(slot, now),
                 Effect::CloseServer(slot) => {
                     if let Some(mut transport) = self.servers.take(slot) {
+                        transport.farewell();
+                    }
+                }
+                Effect::CloseLink(slot) => {
+                    if let Some(mut transport) = self.links.take(slot) {
                         transport.farewell();
                     }
                 }
@@ -464,7 +498,7 @@ impl Driver {
     fn close_servers(&mut self) {
         let mut terminate = Vec::new();
         wire::pg::frontend::put_terminate(&mut terminate);
-        let links = self.redis_links.take_all();
+        let links = self.redis_links.take_all().into_iter().chain(self.links.take_all());
         for (token, mut transport) in self.servers.take_all().into_iter().chain(links) {
             // It may be gone already, and it is closed all the same.
             let _ = transport.write(&terminate, self.poll.registry(), token);

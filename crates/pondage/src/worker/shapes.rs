@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use sql::{Literal, Scan, Use};
 
 use super::snapshot::Histogram;
+use crate::config::Freshness;
 use crate::route::{History, Verdict, Way, Why};
 
 /// Shapes kept of one pool; beyond it, the half that was used least recently is dropped.
@@ -54,6 +55,13 @@ pub struct Shape {
     pub errors: u64,
     pub way: Way,
     pub why: Why,
+    /// How its results may be kept.
+    pub kept: Option<Arc<cache::plan::Plan>>,
+    /// What was asked for when its cache was made.
+    pub freshness: Option<Freshness>,
+    pub max_lag: Option<Duration>,
+    pub hits: u64,
+    pub misses: u64,
 }
 
 /// How a simple query becomes a prepared statement.
@@ -162,6 +170,7 @@ impl Shapes {
     pub fn redefined(&mut self) {
         for shape in self.slots.iter_mut().flatten() {
             (shape.verdict, shape.asked, shape.awaited) = (None, None, false);
+            shape.kept = None;
             shape.plan = Plan::Open;
         }
     }
@@ -212,6 +221,11 @@ impl Shape {
             errors: 0,
             way: Way::Alone,
             why: Why::New,
+            kept: None,
+            freshness: None,
+            max_lag: None,
+            hits: 0,
+            misses: 0,
         }
     }
 

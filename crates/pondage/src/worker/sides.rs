@@ -87,6 +87,45 @@ impl Side for Servers<'_> {
     fn forgotten(&mut self, _slot: u32) {}
 }
 
+/// The connections that ask how far PostgreSQL is.
+pub struct Links<'a>(pub &'a mut Plane);
+
+impl Side for Links<'_> {
+    const LOST_WHEN_GONE: bool = false;
+
+    fn may_read(&self, _slot: u32) -> bool {
+        true
+    }
+
+    fn bytes(&mut self, slot: u32, bytes: &[u8]) {
+        self.0.link_bytes(slot, bytes);
+    }
+
+    fn closed(&mut self, slot: u32, why: &str) {
+        self.0.link_closed(slot, why);
+    }
+
+    fn out(&mut self, slot: u32) -> Option<&mut Vec<u8>> {
+        self.0.link_out(slot)
+    }
+
+    fn flushed(&mut self, slot: u32) {
+        self.0.link_flushed(slot);
+    }
+
+    /// What PostgreSQL said before it closed is read first.
+    fn write_failed(&mut self, slot: u32) -> bool {
+        self.0.link_flushed(slot);
+        true
+    }
+
+    fn written(&mut self) -> &mut Vec<u32> {
+        &mut self.0.written_links
+    }
+
+    fn forgotten(&mut self, _slot: u32) {}
+}
+
 /// The clients of the Redis door.
 pub struct RedisClients<'a>(pub &'a mut RedisPlane);
 

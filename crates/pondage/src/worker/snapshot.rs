@@ -97,8 +97,28 @@ pub struct Totals {
     pub server_closes: u64,
     pub cancels: u64,
     pub coalesced: Coalesced,
+    pub cached: Cached,
     pub query_time: Histogram,
     pub wait_time: Histogram,
+}
+
+/// What reads came to whose results may be kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cached {
+    /// Answered with what was kept.
+    pub hits: u64,
+    /// Nothing was kept, or it was no longer valid.
+    pub misses: u64,
+    /// Answers that were kept.
+    pub fills: u64,
+    /// Hits and others that had to wait for the stream.
+    pub waits: u64,
+    /// What was kept could not be shown to be new enough in time.
+    pub too_old: u64,
+    /// Not kept, because a change of the same rows was not known to be visible.
+    pub unsettled: u64,
+    /// There was no stream.
+    pub unserved: u64,
 }
 
 /// What statements that shared trips came to.

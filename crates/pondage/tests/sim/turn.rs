@@ -244,6 +244,7 @@ impl World {
                         self.servers[server].gone = true;
                     }
                 }
+                Effect::CloseLink(_) => return Err("there are no caches".to_owned()),
                 Effect::StartTls { .. } => return Err("TLS was begun".to_owned()),
                 Effect::Peer(peer, message) => {
                     let due = self.now + self.random.random_range(0..500);
@@ -306,7 +307,7 @@ impl World {
                 let (database, user) = (config.database.clone(), config.user.clone());
                 let pool = PoolName { database, user };
                 let verdict = judge(&mut self.random, &text);
-                let judged = ToWorker::Judged { pool, shape, verdict };
+                let judged = ToWorker::Judged { pool, shape, verdict, kept: None, definitions: 0 };
                 self.post.push(Post { due, plane: worker.into(), mail: Mail::Tell(judged) });
             }
             ToControl::Redefined { database } => self.redefine(&database),

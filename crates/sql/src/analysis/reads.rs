@@ -15,6 +15,8 @@
 //! - Conjuncts of the ON of an inner join hold for both of its sides, of a LEFT or RIGHT join for
 //!   the side that may be left out, of a FULL join for none: rows of the side that is kept come
 //!   through without it.
+//! - What holds in all that comes out of one side of a join (the ON of inner joins in it) holds for
+//!   the other side too, unless the first may be left out.
 //! - What is under OR, NOT or CASE, in HAVING or in the select list holds for nothing. Only an
 //!   OR whose branches all compare the same column is a list like IN.
 //! - Conditions of one block do not reach into another one.

@@ -94,6 +94,87 @@ pub fn bind_head(body: &[u8]) -> Result<Option<BindHead<'_>>, WireError> {
     Ok(Some(BindHead { portal, statement, rest: portal.len() + statement.len() + 2 }))
 }
 
+/// What follows the names in a Bind message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BindTail<'a> {
+    /// Two bytes each: none (all are text), one for all, or one for each value.
+    formats: &'a [u8],
+    values: &'a [u8],
+    count: u16,
+    /// The same for the columns of the result.
+    pub results: &'a [u8],
+}
+
+/// Reads the rest of a Bind, which is whole: what [`BindHead::rest`] points to.
+///
+/// # Errors
+/// When it is cut, has bytes behind it, or other formats than text and binary.
+pub fn bind_tail(rest: &[u8]) -> Result<BindTail<'_>, WireError> {
+    let mut reader = Reader::new(rest);
+    let formats = |reader: &mut Reader<'_>| {
+        let count = reader.u16("number of formats")?;
+        let all = reader.rest();
+        for _ in 0..count {
+            match reader.u16("format")? {
+                0 | 1 => {}
+                got => return Err(WireError::Unexpected { what: "format", got: got.into() }),
+            }
+        }
+        Ok::<_, WireError>(all.len() - reader.rest().len())
+    };
+    let from = |reader: Reader<'_>| rest.len() - reader.rest().len();
+    let length = formats(&mut reader)?;
+    let end = from(reader);
+    let given = &rest[end - length..end];
+    let count = reader.u16("number of values")?;
+    if ![0, 2, usize::from(count) * 2].contains(&given.len()) {
+        return Err(WireError::Unexpected { what: "number of formats", got: given.len() as u32 });
+    }
+    let began = from(reader);
+    for _ in 0..count {
+        bound(&mut reader)?;
+    }
+    let values = &rest[began..from(reader)];
+    let length = formats(&mut reader)?;
+    let end = from(reader);
+    reader.end("Bind")?;
+    Ok(BindTail { formats: given, values, count, results: &rest[end - length..end] })
+}
+
+fn bound<'a>(reader: &mut Reader<'a>) -> Result<Option<&'a [u8]>, WireError> {
+    match reader.i32("length of a value")? {
+        -1 => Ok(None),
+        length => match usize::try_from(length) {
+            Ok(length) => reader.bytes(length, "value").map(Some),
+            Err(_) => Err(WireError::Truncated("value")),
+        },
+    }
+}
+
+impl<'a> BindTail<'a> {
+    pub fn len(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Each value, none for NULL, and whether it is binary.
+    pub fn values(&self) -> impl Iterator<Item = (bool, Option<&'a [u8]>)> {
+        let mut reader = Reader::new(self.values);
+        let formats = self.formats;
+        (0..self.len()).map_while(move |at| {
+            let format = match formats.len() {
+                0 => 0,
+                2 => formats[1],
+                _ => formats[at * 2 + 1],
+            };
+            bound(&mut reader).ok().map(|value| (format == 1, value))
+        })
+    }
+}
+
 /// What a Describe or Close names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {

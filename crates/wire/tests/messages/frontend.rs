@@ -83,6 +83,30 @@ fn bind_sends_text_values_and_nulls() {
 }
 
 #[test]
+fn the_tail_of_a_bind_tells_values_with_their_formats() {
+    let read = |rest: &[u8]| {
+        let tail = bind_tail(rest).expect("well-formed");
+        let own = |(binary, value): (bool, Option<&[u8]>)| (binary, value.map(<[u8]>::to_vec));
+        (tail.values().map(own).collect::<Vec<_>>(), tail.results.to_vec())
+    };
+    let some = |bytes: &[u8]| Some(bytes.to_vec());
+    assert_eq!(read(b"\0\0\0\0\0\0"), (vec![], vec![]));
+    let text = b"\0\0\0\x02\0\0\0\x0242\xff\xff\xff\xff\0\0";
+    assert_eq!(read(text), (vec![(false, some(b"42")), (false, None)], vec![]));
+    let one = b"\0\x01\0\x01\0\x02\0\0\0\x01a\0\0\0\0\0\x01\0\x01";
+    assert_eq!(read(one), (vec![(true, some(b"a")), (true, some(b""))], vec![0, 1]));
+    let each = b"\0\x02\0\0\0\x01\0\x02\0\0\0\x01a\0\0\0\x01b\0\x02\0\x01\0\0";
+    assert_eq!(read(each), (vec![(false, some(b"a")), (true, some(b"b"))], vec![0, 1, 0, 0]));
+    for end in 0..each.len() {
+        assert!(bind_tail(&each[..end]).is_err(), "cut at {end}");
+    }
+    assert!(bind_tail(b"\0\x01\0\x02\0\0\0\0").is_err(), "no such format");
+    assert!(bind_tail(b"\0\x02\0\0\0\0\0\x01\0\0\0\0\0\0").is_err(), "two formats for one value");
+    assert!(bind_tail(b"\0\0\0\x01\xff\xff\xff\xfe\0\0").is_err(), "a length of -2");
+    assert!(bind_tail(b"\0\0\0\0\0\0\0").is_err(), "one byte more");
+}
+
+#[test]
 fn describe_and_close_name_a_statement_or_a_portal() {
     let message = built(|out| put_describe(out, Target::Statement, b"s1"));
     assert_eq!(message, b"D\0\0\0\x08Ss1\0");

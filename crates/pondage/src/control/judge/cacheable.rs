@@ -30,7 +30,7 @@ use crate::route::{Cacheable, Slot};
 use objections::Objections;
 
 /// Tables (with partitions) of one statement.
-const PARTS_MAX: usize = 1024;
+const PARTS_MAX: usize = 256;
 
 /// A constant that may be of any type, so also of this one: `timestamp with time zone`.
 const ANY_MOMENT: u32 = 1184;

@@ -33,10 +33,8 @@ SELECT b.root, c.oid, n.nspname, c.relname, c.relkind, c.relpersistence,
   c.relreplident OPERATOR(pg_catalog.=) 'f'::pg_catalog.char OR EXISTS (
     SELECT 1 FROM pg_catalog.pg_index i
     WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND i.indisvalid AND i.indimmediate
-      AND CASE c.relreplident
-        WHEN 'd'::pg_catalog.char THEN i.indisprimary
-        WHEN 'i'::pg_catalog.char THEN i.indisreplident
-        ELSE false END)
+      AND (c.relreplident OPERATOR(pg_catalog.=) 'd'::pg_catalog.char AND i.indisprimary
+        OR c.relreplident OPERATOR(pg_catalog.=) 'i'::pg_catalog.char AND i.indisreplident))
 FROM below b
 JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) b.oid
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
@@ -107,8 +105,8 @@ WHERE p.proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[]::pg_catalog.na
   AND t.typtype OPERATOR(pg_catalog.=) ANY (ARRAY['c','p','d']::pg_catalog.char[])";
 
 /// Types by oid, as columns of relations and by name; each with all that values of it are made
-/// of: oid and name of the part, whether it is built in, its kind, functions that read or write
-/// it and are not immutable.
+/// of: name of the part, whether it is built in, its kind, a function that reads or writes it and
+/// is not immutable. (Those for binary formats are stable because of client_encoding.)
 const PARTS_OF_TYPES: &str = r"
 WITH RECURSIVE roots(oid) AS (
   SELECT o.oid FROM pg_catalog.unnest($1::pg_catalog.oid[]) o(oid)
@@ -135,12 +133,13 @@ WITH RECURSIVE roots(oid) AS (
   ) m(oid)
   WHERE m.oid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
 )
-SELECT w.root, g.typname, t.oid, t.typname, n.nspname,
+SELECT w.root, g.typname, t.typname, n.nspname,
   t.oid::pg_catalog.int8 OPERATOR(pg_catalog.<) 16384::pg_catalog.int8, t.typtype,
   (SELECT pg_catalog.min(p.proname::pg_catalog.text) FROM pg_catalog.pg_proc p
-    WHERE p.oid OPERATOR(pg_catalog.=) ANY (
-        ARRAY[t.typinput, t.typoutput, t.typreceive, t.typsend]::pg_catalog.oid[])
-      AND p.provolatile OPERATOR(pg_catalog.<>) 'i'::pg_catalog.char)
+    WHERE p.oid OPERATOR(pg_catalog.=) ANY (ARRAY[t.typinput, t.typoutput]::pg_catalog.oid[])
+        AND p.provolatile OPERATOR(pg_catalog.<>) 'i'::pg_catalog.char
+      OR p.oid OPERATOR(pg_catalog.=) ANY (ARRAY[t.typreceive, t.typsend]::pg_catalog.oid[])
+        AND p.provolatile OPERATOR(pg_catalog.=) 'v'::pg_catalog.char)
 FROM within w
 JOIN pg_catalog.pg_type g ON g.oid OPERATOR(pg_catalog.=) w.root
 JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) w.oid
@@ -206,7 +205,6 @@ pub struct UserCast {
 
 /// What values of a type are made of.
 pub struct PartOf {
-    pub oid: u32,
     pub name: String,
     pub schema: String,
     pub builtin: bool,
@@ -307,7 +305,6 @@ impl Connection {
                 facts.named.entry(name).or_default().insert(root);
             }
             facts.types.entry(root).or_default().push(PartOf {
-                oid: row.number(),
                 name: row.text(),
                 schema: row.text(),
                 builtin: row.bool(),

@@ -156,9 +156,18 @@ pub const TIMETZ: u32 = 1266;
 /// money, xml, aclitem.
 pub const NEVER: [u32; 3] = [790, 142, 1033];
 
-/// Whether values of this type may be read or written as settings say. Users' types may be.
-pub fn gives_set(oid: u32) -> bool {
-    SET_OIDS.contains(&oid) || oid >= FIRST_NORMAL_OID
+/// Whether a function makes values that are read or written as settings say (users' types may be)
+/// of such that are not. Only numbers and times become some of those types unasked.
+pub fn makes_set(takes: &[u32], gives: &[u32]) -> bool {
+    const UNASKED: [u32; 3] = [700, 701, 1186];
+    let of_set = takes.iter().any(|oid| SET_OIDS.contains(oid) && !UNASKED.contains(oid));
+    !of_set && gives.iter().any(|oid| SET_OIDS.contains(oid) || *oid >= FIRST_NORMAL_OID)
+}
+
+/// Built-in operators that make a value which settings change of none but such: there is one for
+/// each of the other types, so none of them becomes a `double precision` on the way.
+pub fn keeps(operator: &str) -> bool {
+    matches!(operator, "+" | "-" | "*" | "/" | "%" | "||")
 }
 
 /// Whether it has dates or moments in it.

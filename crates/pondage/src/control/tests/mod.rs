@@ -2,6 +2,7 @@
 
 mod certificates;
 mod judging;
+mod judging_caches;
 mod lookups;
 mod opening;
 pub mod server;

@@ -1,9 +1,11 @@
 //! Statements that shared a server are answered.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use backend::reply::Owner;
 use backend::statement::Statement;
+use wire::pg::frontend::Parse;
 
 use super::trips::LONG_ANSWER_BYTES;
 use super::Plane;
@@ -81,10 +83,17 @@ impl Plane {
         if unit.unparsed {
             return self.clients[slot].names().forget_unnamed();
         }
-        let text = match &unit.statement {
-            Some(statement) => statement.clone(),
-            None => Statement::unregistered(parse.query, parse.types),
-        };
+        self.unnamed_parsed(slot, &parse, unit.statement.clone());
+    }
+
+    /// The client has parsed its unnamed statement, on no server of its own.
+    pub(super) fn unnamed_parsed(
+        &mut self,
+        slot: u32,
+        parse: &Parse<'_>,
+        known: Option<Arc<Statement>>,
+    ) {
+        let text = known.unwrap_or_else(|| Statement::unregistered(parse.query, parse.types));
         self.next_stamp += 1;
         let stamp = self.next_stamp;
         self.clients[slot].names().keep_unnamed(stamp, text);

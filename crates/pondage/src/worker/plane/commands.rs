@@ -65,13 +65,19 @@ impl Plane {
             ToWorker::Shutdown(shutdown) => self.shut_down(shutdown),
             ToWorker::Wanted { pool, worker } => self.wanted(&pool, worker),
             ToWorker::CancelKey { slot, secret, .. } => self.cancel_client(slot, secret),
-            ToWorker::Judged { pool, shape, verdict } => self.judged(&pool, shape, verdict),
+            ToWorker::Judged { pool, shape, verdict, kept, definitions } => {
+                self.judged(&pool, shape, verdict);
+                self.plan_made(&pool, shape, kept, definitions);
+            }
             ToWorker::Redefined { database } => self.redefined(&database),
             ToWorker::Client { .. }
             | ToWorker::ServerOpened { .. }
             | ToWorker::Server(_)
             | ToWorker::LoggedIn { .. }
             | ToWorker::RedisOpened { .. }
+            | ToWorker::LinkOpened { .. }
+            // Who waits is looked at at the end of every turn.
+            | ToWorker::Applied
             | ToWorker::RedisEvents => {}
         }
     }

@@ -107,7 +107,7 @@ impl Company {
 /// Encodings whose characters may have ASCII bytes in their second half can't be scanned. What was
 /// judged holds for the names and strings of a session as the pool's begin. And sessions that have
 /// chosen an isolation, a way to commit or a time to wait for locks keep it.
-fn is_sound(settings: &Settings, defaults: &Settings, writes: bool) -> bool {
+pub(super) fn is_sound(settings: &Settings, defaults: &Settings, writes: bool) -> bool {
     settings.iter().all(|(name, value)| match &*name.to_ascii_lowercase() {
         "client_encoding" => !UNSCANNABLE.iter().any(|one| value.eq_ignore_ascii_case(one)),
         "search_path" | "role" | "session_authorization" => defaults.get(name) == Some(value),

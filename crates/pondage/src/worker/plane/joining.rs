@@ -6,8 +6,9 @@ use std::sync::Arc;
 use backend::statement::Statement;
 use wire::pg::backend::TxStatus;
 use wire::pg::frame::{Header, HEADER_BYTES};
-use wire::pg::frontend::tag;
+use wire::pg::frontend::{self, tag};
 
+use super::caching::{Ask, Bound};
 use super::requests::Taken;
 use super::{Effect, Plane, PoolState, WHOLE_BYTES_MAX};
 use crate::config::{Coalesce, PoolMode};
@@ -21,25 +22,42 @@ use crate::session::unit::{extended, Extended, Form, Unit};
 const SPARE_UNITS_MAX: usize = 256;
 
 impl Plane {
-    /// Takes a statement that may travel with others'. None: it goes its own way.
+    /// Takes a statement whose result is kept, or that may travel with others'. None: it goes its
+    /// own way.
     pub(super) fn join(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Option<Taken> {
         let client = &self.clients[slot];
-        let free = !client.has_server() && !client.batch_open && !client.skips;
-        if !free || !matches!(header.tag, tag::QUERY | tag::PARSE | tag::BIND) {
+        if client.batch_open || client.skips {
+            return None;
+        }
+        if !matches!(header.tag, tag::QUERY | tag::PARSE | tag::BIND) {
             return None;
         }
         let pool = &self.pools[client.pool as usize];
         let off = pool.config.coalesce == Coalesce::Off || pool.config.mode == PoolMode::Session;
-        if off || bytes.len() > WHOLE_BYTES_MAX {
+        let joins = !off && !client.has_server() && client.begun.is_none();
+        // What stands before it in the same transaction, or is still on its way, comes first.
+        let kept = pool.cache.is_some()
+            && match client.begun {
+                Some(_) => !client.has_server(),
+                None => self.quiet_status(slot) == Some(TxStatus::Idle),
+            };
+        if !(joins || kept) || bytes.len() > WHOLE_BYTES_MAX {
             return None;
         }
         match header.tag {
-            tag::QUERY => self.join_query(slot, header, bytes),
-            _ => self.join_extended(slot, bytes),
+            tag::QUERY => self.join_query(slot, header, bytes, joins, kept),
+            _ => self.join_extended(slot, bytes, joins, kept),
         }
     }
 
-    fn join_query(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Option<Taken> {
+    fn join_query(
+        &mut self,
+        slot: u32,
+        header: Header,
+        bytes: &[u8],
+        joins: bool,
+        kept: bool,
+    ) -> Option<Taken> {
         if header.total > bytes.len() {
             return None;
         }
@@ -47,7 +65,20 @@ impl Plane {
         if explain::is_request(text) {
             return None;
         }
+        if kept && self.transaction_here(slot, text, None) {
+            return Some(Taken::Bytes(header.total));
+        }
         let shape = self.shape_of(slot, text)?;
+        if kept {
+            let ask = Ask { text, bound: None, bytes: header.total };
+            if let Some(taken) = self.read_kept(slot, shape, &ask) {
+                return Some(taken);
+            }
+        }
+        if !joins {
+            self.judge_alone(slot, shape, text);
+            return None;
+        }
         if header.total < bytes.len() {
             return self.alone(slot, shape, Why::Pipelined);
         }
@@ -73,7 +104,7 @@ impl Plane {
         self.enqueue(slot, unit)
     }
 
-    fn join_extended(&mut self, slot: u32, bytes: &[u8]) -> Option<Taken> {
+    fn join_extended(&mut self, slot: u32, bytes: &[u8], joins: bool, kept: bool) -> Option<Taken> {
         if self.pools[self.clients[slot].pool as usize].config.max_prepared_statements == 0 {
             return None;
         }
@@ -94,6 +125,30 @@ impl Plane {
             (None, Some(statement)) => &statement.query,
             (None, None) => return None,
         };
+        if kept {
+            if let Ok(tail) = frontend::bind_tail(asked.values) {
+                let types = match (&asked.parse, &statement) {
+                    (Some(parse), _) => parse.types,
+                    (None, Some(statement)) => &statement.types,
+                    (None, None) => return None,
+                };
+                let Extended { parse, describe, .. } = asked;
+                let bound = Some(Bound { tail, types, parse, describe });
+                if let Some(bound) = &bound {
+                    if self.transaction_here(slot, text, Some(bound)) {
+                        return Some(Taken::Bytes(bytes.len()));
+                    }
+                }
+                let ask = Ask { text, bound, bytes: bytes.len() };
+                if let Some(taken) = self.read_kept(slot, shape, &ask) {
+                    return Some(taken);
+                }
+            }
+        }
+        if !joins {
+            self.judge_alone(slot, shape, text);
+            return None;
+        }
         let way = self.way(slot, shape, text)?;
         let statement = match way {
             Way::Train => statement,
@@ -141,6 +196,17 @@ impl Plane {
     pub(super) fn note(&mut self, slot: u32, shape: u32) -> u32 {
         self.clients[slot].asking = shape;
         shape
+    }
+
+    /// A statement that goes to a server of its client's own is judged for what is kept.
+    fn judge_alone(&mut self, slot: u32, id: u32, text: &[u8]) {
+        let at = self.clients[slot].pool;
+        let pool = &mut self.pools[at as usize];
+        let asks = pool.cache.is_some()
+            && pool.shapes.get_mut(id).is_some_and(|shape| shape.ask(self.now));
+        if asks {
+            self.judge(at, id, text);
+        }
     }
 
     /// How a statement of this shape travels; none: alone.

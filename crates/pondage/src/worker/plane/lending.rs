@@ -80,6 +80,7 @@ impl Plane {
             failing: None,
             shapes: Shapes::default(),
             company: Company::default(),
+            cache: None,
             config,
         });
         self.pool_by_name.insert(name, at);
@@ -125,6 +126,14 @@ impl Plane {
 
     /// Whether the client has a server that is ready for it; if not it waits from now on.
     pub(super) fn ensure_server(&mut self, slot: u32) -> bool {
+        let has = self.take_server(slot);
+        if has && self.clients[slot].begun.is_some() {
+            self.begin_now(slot);
+        }
+        has
+    }
+
+    fn take_server(&mut self, slot: u32) -> bool {
         let client = &mut self.clients[slot];
         let now = self.now;
         if let Some(conn) = self.servers.get(client.server) {

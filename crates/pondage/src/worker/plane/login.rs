@@ -311,6 +311,7 @@ impl Plane {
         }
         pool.clients += 1;
         pool.totals.client_login_count += 1;
+        self.reads_begin(slot, at);
         let client = &mut self.clients[slot];
         client.pool = at;
         let Phase::LoggingIn(login) = std::mem::replace(&mut client.phase, Phase::Leaving) else {

@@ -8,7 +8,9 @@
 //! carries out the [`Effect`]s. The epoll driver and the simulator are the two drivers.
 
 mod arrivals;
+mod beginning;
 mod cache_commands;
+mod caching;
 mod commands;
 mod company;
 mod joining;
@@ -16,6 +18,7 @@ mod lending;
 mod login;
 mod mishaps;
 mod opening;
+mod pulses;
 mod replies;
 mod report;
 mod requests;
@@ -39,11 +42,13 @@ use backend::reply::Owner;
 use backend::server::Server;
 use backend::settings::{Interner, Settings};
 use backend::statement::{Numbers, Registry};
+use cache::request::Request;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use sql::Scan;
 use wire::pg::auth::ScramVerifier;
 
+use crate::caches::Caches;
 use crate::config::{Config, PoolConfig};
 use crate::control::messages::{OpenError, Opened, PoolName, Ref, Shutdown, ToControl, ToWorker};
 use crate::link::Ends;
@@ -53,7 +58,10 @@ use crate::session::unit::Unit;
 use crate::worker::shapes::Shapes;
 use crate::worker::slots::Slots;
 use crate::worker::snapshot::Totals;
+use caching::PoolCache;
+pub use caching::Reads;
 use company::Company;
+use pulses::DatabaseCache;
 use replies::Happened;
 
 /// Bytes that may wait for a client before its server is no longer read, and the other way round.
@@ -79,6 +87,7 @@ pub struct Common {
     pub clients: Budget,
     statements: Numbers,
     ids: AtomicU64,
+    pub caches: Arc<Caches>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,6 +99,10 @@ enum Count {
 }
 
 impl Common {
+    pub fn new(caches: Arc<Caches>) -> Common {
+        Common { caches, ..Common::default() }
+    }
+
     fn pool(&self, name: &PoolName) -> Arc<pool::Shared> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         pools.entry(name.clone()).or_default().clone()
@@ -129,6 +142,8 @@ pub enum Effect {
         slot: u32,
         early: Vec<u8>,
     },
+    /// The connection of a database's cache.
+    CloseLink(u32),
     Control(ToControl),
     Peer(u8, ToWorker),
     /// Send this idle server, forgotten here, to another worker.
@@ -231,6 +246,7 @@ pub struct PoolState {
     pub failing: Option<Failing>,
     pub shapes: Shapes,
     pub company: Company,
+    pub cache: Option<PoolCache>,
 }
 
 /// The end of a log-in for clients that ask for the same.
@@ -282,6 +298,11 @@ pub struct Plane {
     events: Vec<(Owner, Happened)>,
     buffers: Vec<Vec<u8>>,
     scan: Scan,
+    request: Request,
+    /// The caches of the databases.
+    caches: Vec<DatabaseCache>,
+    /// Those whose connections have bytes to write.
+    pub written_links: Vec<u32>,
     #[allow(clippy::vec_box)] // The boxes are what is kept: clients hold one each.
     spare_units: Vec<Box<Unit>>,
     /// Pools whose company is in use.
@@ -346,6 +367,9 @@ impl Plane {
             events: Vec::new(),
             buffers: Vec::new(),
             scan: Scan::default(),
+            request: Request::default(),
+            caches: Vec::new(),
+            written_links: Vec::new(),
             spare_units: Vec::new(),
             shared: Vec::new(),
             paced: Vec::new(),
@@ -368,6 +392,7 @@ impl Plane {
     pub fn begin_turn(&mut self, now: Moment) {
         self.now = now;
         self.turns += 1;
+        self.check_definitions();
     }
 
     /// Goes on with clients that wait no more, and fires what is due.
@@ -376,6 +401,7 @@ impl Plane {
             self.next_tick = self.now.after(timers::TICK);
             self.tick();
         }
+        self.wake_readers();
         // A client that is resumed may free a server for the next one; each is resumed at most
         // once a turn and client, so that a long pipeline does not keep the turn from ending.
         for _ in 0..self.resumable.len() {
@@ -389,6 +415,7 @@ impl Plane {
         }
         self.check_carriers();
         self.dispatch();
+        self.send_pulses();
         self.check_waits();
         self.clients.end_turn();
         self.servers.end_turn();
@@ -432,6 +459,9 @@ impl Plane {
             last: None,
             alone: None,
             corked: false,
+            fill: None,
+            reads: None,
+            begun: None,
             close_needed: false,
             queued_out: false,
             queued_resume: false,

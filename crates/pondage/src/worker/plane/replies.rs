@@ -45,6 +45,9 @@ impl Replies for Sink<'_> {
         if let Some(client) = self.clients.get_mut(owner.0) {
             ensure_out(&mut client.out, self.buffers);
             client.out.extend_from_slice(bytes);
+            if let Some(fill) = &mut client.fill {
+                fill.take(bytes);
+            }
             queue_out(client, owner.0, self.written);
             self.sent += bytes.len() as u64;
         }
@@ -196,6 +199,10 @@ impl Plane {
     /// A Sync, Query or FunctionCall of the client's is answered.
     pub(super) fn answered(&mut self, slot: u32, status: TxStatus) {
         let now = self.now;
+        let unit = self.clients[slot].unit.as_ref();
+        if unit.is_none_or(|unit| unit.way != Way::Train || unit.done) {
+            self.read_answered(slot);
+        }
         let client = &mut self.clients[slot];
         if client.unit.is_some() {
             self.unit_answered(slot);

@@ -291,6 +291,7 @@ impl Plane {
     pub(super) fn quiet_status(&self, slot: u32) -> Option<TxStatus> {
         let client = &self.clients[slot];
         match self.servers.get(client.server) {
+            None if client.begun.is_some() => Some(TxStatus::InTransaction),
             None => Some(TxStatus::Idle),
             Some(conn) if conn.server.is_quiet() && !client.batch_open => {
                 Some(conn.server.status())
@@ -353,6 +354,7 @@ impl Plane {
             return Taken::Held;
         }
         self.follow(slot, text);
+        self.note_session(slot, text);
         let now = self.now;
         let client = &mut self.clients[slot];
         client.copy_ended = false;
@@ -419,6 +421,7 @@ impl Plane {
             Err(error) => return self.malformed(slot, &format!("invalid Parse message: {error}")),
         };
         let follows = self.follows(slot);
+        self.note_session(slot, parse.query);
         if follows && !parse.name.is_empty() {
             if self.is_uncertain(slot, parse.name) {
                 self.clients[slot].hold = Hold::Uncertain;
@@ -573,7 +576,9 @@ impl Plane {
         let client = &mut self.clients[slot];
         client.skips = false;
         if !client.has_server() {
-            self.tell(slot, |out| reply::put_ready(out, TxStatus::Idle));
+            let begun = client.begun.is_some();
+            let status = if begun { TxStatus::InTransaction } else { TxStatus::Idle };
+            self.tell(slot, |out| reply::put_ready(out, status));
             return Taken::Bytes(header.total);
         }
         let server = client.server;

@@ -276,6 +276,6 @@ impl Plane {
             });
             stalls.chain(waits)
         });
-        due.min()
+        due.chain(self.pulses_due()).min()
     }
 }

@@ -210,30 +210,34 @@ impl<'a> Blocks<'a> {
     /// The FROM of one block, and what restricts it.
     fn block(&mut self, select: &Node, depth: usize) -> Result<(), Unparsed> {
         let mut entries = Vec::new();
+        let mut always = Vec::new();
         for item in select.nodes("from_clause") {
-            self.item(item, &mut entries, depth + 1)?;
+            always.extend(self.item(item, &mut entries, depth + 1)?);
         }
+        self.hold(&always, &entries);
         if let Some(quals) = select.child("where_clause") {
             let conditions = self.conditions(quals, &entries);
-            self.hold(conditions, &entries);
+            let conditions = self.number(conditions);
+            self.hold(&conditions, &entries);
         }
         Ok(())
     }
 
-    /// An item of FROM. Entries that it adds are those behind all before.
+    /// An item of FROM. Entries that it adds are those behind all before. Gives the conditions that
+    /// hold in whatever comes out of it: who is joined with it can count on them.
     fn item(
         &mut self,
         item: &Node,
         entries: &mut Vec<Entry>,
         depth: usize,
-    ) -> Result<(), Unparsed> {
+    ) -> Result<Vec<usize>, Unparsed> {
         if depth > DEPTH_MAX {
             return Err(Unparsed("the tree is too deep".to_owned()));
         }
         match item.kind {
             "RangeVar" => {
                 self.relation(item, entries);
-                Ok(())
+                Ok(Vec::new())
             }
             "JoinExpr" => self.join(item, entries, depth),
             "RangeTableSample" => {
@@ -245,12 +249,13 @@ impl<'a> Blocks<'a> {
                 }
                 match item.child("relation") {
                     Some(relation) => self.item(relation, entries, depth + 1),
-                    None => Ok(()),
+                    None => Ok(Vec::new()),
                 }
             }
             _ => {
                 self.others += 1;
-                self.node(item, depth)
+                self.node(item, depth)?;
+                Ok(Vec::new())
             }
         }
     }
@@ -282,59 +287,86 @@ impl<'a> Blocks<'a> {
         self.reads.tables.push(TableRead { relation, conditions: Vec::new() });
     }
 
+    /// Gives what holds in all that comes out of it. A condition of one side may be false where that
+    /// side has been left out.
     fn join(
         &mut self,
         join: &Node,
         entries: &mut Vec<Entry>,
         depth: usize,
-    ) -> Result<(), Unparsed> {
+    ) -> Result<Vec<usize>, Unparsed> {
         let start = entries.len();
-        if let Some(left) = join.child("larg") {
-            self.item(left, entries, depth + 1)?;
-        }
-        let middle = entries.len();
-        if let Some(right) = join.child("rarg") {
-            self.item(right, entries, depth + 1)?;
-        }
-        let end = entries.len();
-        let holds = match join.number("jointype") {
-            JOIN_INNER => start..end,
-            JOIN_LEFT => middle..end,
-            JOIN_RIGHT => start..middle,
-            _ => start..start,
+        let mut of_left = match join.child("larg") {
+            Some(left) => self.item(left, entries, depth + 1)?,
+            None => Vec::new(),
         };
+        let middle = entries.len();
+        let of_right = match join.child("rarg") {
+            Some(right) => self.item(right, entries, depth + 1)?,
+            None => Vec::new(),
+        };
+        let (left, right) = entries[start..].split_at(middle - start);
+        let mut own = Vec::new();
         if let Some(quals) = join.child("quals") {
             self.node(quals, depth + 1)?;
-            let conditions = self.conditions(quals, &entries[start..end]);
-            self.hold(conditions, &entries[holds.clone()]);
+            own = self.conditions(quals, &entries[start..]);
         }
-        self.reads.whole |= join.number("is_natural") != 0;
-        for column in join.nodes("using_clause") {
-            self.column_name(column.text("sval"));
-        }
-        let using = join.nodes("using_clause").map(|column| {
+        for column in join.nodes("using_clause").map(|column| column.text("sval")) {
+            self.column_name(column);
             let side = |side: &[Entry]| Column {
                 of: side.iter().filter_map(Entry::named).collect(),
-                name: column.text("sval").to_owned(),
+                name: column.to_owned(),
             };
-            Condition::Same(side(&entries[start..middle]), side(&entries[middle..end]))
-        });
-        let using = using.collect();
-        self.hold(using, &entries[holds]);
+            own.push(Condition::Same(side(left), side(right)));
+        }
+        let own = self.number(own);
+        self.reads.whole |= join.number("is_natural") != 0;
+        let always = match join.number("jointype") {
+            JOIN_INNER => {
+                for conditions in [&own, &of_right] {
+                    self.hold(conditions, left);
+                }
+                for conditions in [&own, &of_left] {
+                    self.hold(conditions, right);
+                }
+                of_left.extend(of_right);
+                of_left.extend(own);
+                of_left
+            }
+            JOIN_LEFT => {
+                self.hold(&own, right);
+                self.hold(&of_left, right);
+                of_left
+            }
+            JOIN_RIGHT => {
+                self.hold(&own, left);
+                self.hold(&of_right, left);
+                of_right
+            }
+            _ => Vec::new(),
+        };
         // `(a JOIN b ON ...) AS j (x, y)`: nothing outside can name `a`, and `x` is anybody's.
         if join.child("alias").is_some() {
             self.reads.whole = true;
-            entries[start..end].iter_mut().for_each(|entry| entry.visible = false);
+            entries[start..].iter_mut().for_each(|entry| entry.visible = false);
         }
-        Ok(())
+        Ok(always)
     }
 
-    fn hold(&mut self, conditions: Vec<Condition>, entries: &[Entry]) {
-        for condition in conditions {
-            let place = self.reads.conditions.len();
-            self.reads.conditions.push(condition);
-            for entry in entries {
-                self.reads.tables[entry.table].conditions.push(place);
+    fn number(&mut self, conditions: Vec<Condition>) -> Vec<usize> {
+        let all = &mut self.reads.conditions;
+        let first = all.len();
+        all.extend(conditions);
+        (first..all.len()).collect()
+    }
+
+    fn hold(&mut self, conditions: &[usize], entries: &[Entry]) {
+        for entry in entries {
+            let held = &mut self.reads.tables[entry.table].conditions;
+            for condition in conditions {
+                if !held.contains(condition) {
+                    held.push(*condition);
+                }
             }
         }
     }

@@ -262,8 +262,9 @@ impl Objections<'_> {
             return true;
         }
         let functions = &self.facts.functions;
-        let routines = || functions.iter().chain(&self.facts.operators);
-        let made = || routines().any(|routine| routine.gives.iter().any(|o| stable::gives_set(*o)));
+        let unsure = |operator: &&Routine| !operator.builtin || !stable::keeps(&operator.name);
+        let routines = || functions.iter().chain(self.facts.operators.iter().filter(unsure));
+        let made = || routines().any(|routine| stable::makes_set(&routine.takes, &routine.gives));
         if (converts || found.output) && (self.all_types().any(is_set) || made()) {
             return true;
         }

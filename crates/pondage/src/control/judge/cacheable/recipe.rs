@@ -106,6 +106,7 @@ pub fn make(
             seen.push(table);
         }
     }
+    lines.sort();
     (Recipe { tables: seen }, lines)
 }
 

@@ -1,0 +1,194 @@
+//! What is asked for: the key of a request, and the values in it.
+
+use smallvec::SmallVec;
+use sql::Literal;
+use wire::pg::frontend::BindTail;
+
+use crate::plan::{Plan, Slot};
+use crate::recipe::{Source, Value, Values};
+
+/// Keys that are longer are not kept. Bytes.
+pub const KEY_BYTES_MAX: usize = 8 << 10;
+
+/// Source: `src/include/catalog/pg_type.dat`.
+mod oid {
+    pub const INT8: u32 = 20;
+    pub const INT2: u32 = 21;
+    pub const INT4: u32 = 23;
+    pub const TEXT: u32 = 25;
+    pub const UNKNOWN: u32 = 705;
+    pub const BPCHAR: u32 = 1042;
+    pub const VARCHAR: u32 = 1043;
+}
+
+/// How the client asks.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The text, with what was scanned in it.
+    pub text: &'a [u8],
+    pub literals: &'a [Literal],
+    /// Values and formats of the extended protocol, and the declared types as in a Parse.
+    pub bind: Option<(BindTail<'a>, &'a [u8])>,
+}
+
+/// One value: where its bytes are in the key.
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    source: Source,
+    type_oid: u32,
+    binary: bool,
+    /// None: NULL.
+    at: Option<(u32, u32)>,
+}
+
+/// A request's key, kept between requests for its buffers.
+#[derive(Debug, Default)]
+pub struct Request {
+    key: Vec<u8>,
+    values: SmallVec<[Given; 8]>,
+}
+
+impl Request {
+    /// Takes a request. `encoding` and `formatting` stand for what of the session's settings its
+    /// answer may depend on. False: it is none whose answer may be kept.
+    pub fn read(&mut self, plan: &Plan, asked: &Asked<'_>, encoding: u64, formatting: u64) -> bool {
+        self.key.clear();
+        self.values.clear();
+        self.key.extend_from_slice(&plan.id.to_be_bytes());
+        self.key.extend_from_slice(&encoding.to_be_bytes());
+        if plan.settings {
+            self.key.extend_from_slice(&formatting.to_be_bytes());
+        }
+        let types = asked.bind.map_or(&[][..], |(_, types)| types.get(2..).unwrap_or_default());
+        self.formats(asked.bind.map_or(&[][..], |(bind, _)| bind.results));
+        let given: SmallVec<[_; 8]> =
+            asked.bind.iter().flat_map(|(bind, _)| bind.values()).collect();
+        for slot in &plan.slots {
+            let taken = match slot.source {
+                Source::Literal(at) => self.literal(asked, at, slot),
+                Source::Parameter(number) => {
+                    let at = (number as usize).wrapping_sub(1);
+                    match (given.get(at), declared(types, at, slot.type_oid)) {
+                        (Some((binary, value)), Some(type_oid)) => {
+                            if type_oid != slot.type_oid {
+                                self.key.push(b'o');
+                                self.key.extend_from_slice(&type_oid.to_be_bytes());
+                            }
+                            let slot = Slot { type_oid, ..*slot };
+                            self.parameter(&slot, *binary, *value)
+                        }
+                        _ => false,
+                    }
+                }
+            };
+            if !taken || self.key.len() > KEY_BYTES_MAX {
+                return false;
+            }
+        }
+        true
+    }
+
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// All text is written in one way, whether nothing or zeros were sent.
+    fn formats(&mut self, results: &[u8]) {
+        let binary = |code: &[u8]| code[1] == 1;
+        if !results.chunks_exact(2).any(binary) {
+            self.key.push(b't');
+        } else if results.chunks_exact(2).all(binary) && results.len() == 2 {
+            self.key.push(b'b');
+        } else {
+            self.key.push(b'm');
+            self.key.push((results.len() / 2) as u8);
+            self.key.extend(results.chunks_exact(2).map(|code| code[1]));
+        }
+    }
+
+    fn literal(&mut self, asked: &Asked<'_>, at: u32, slot: &Slot) -> bool {
+        let Some(literal) = asked.literals.get(at as usize) else { return false };
+        let from = self.begin(b't');
+        literal.put_value(asked.text, &mut self.key);
+        self.end(slot, false, from)
+    }
+
+    fn parameter(&mut self, slot: &Slot, binary: bool, value: Option<&[u8]>) -> bool {
+        let Slot { source, type_oid, .. } = *slot;
+        let Some(value) = value else {
+            self.key.push(b'0');
+            self.values.push(Given { source, type_oid, binary, at: None });
+            return true;
+        };
+        // Whole numbers are written in one way, so that both protocols share what is kept.
+        let number = match (type_oid, binary, value.len()) {
+            (oid::INT2, true, 2) => value.try_into().ok().map(i16::from_be_bytes).map(i64::from),
+            (oid::INT4, true, 4) => value.try_into().ok().map(i32::from_be_bytes).map(i64::from),
+            (oid::INT8, true, 8) => value.try_into().ok().map(i64::from_be_bytes),
+            _ => None,
+        };
+        let from = self.begin(if binary && number.is_none() { b'b' } else { b't' });
+        match number {
+            Some(number) => {
+                self.key.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+            }
+            None => self.key.extend_from_slice(value),
+        }
+        self.end(slot, binary && number.is_none(), from)
+    }
+
+    /// A kind and room for a length; where the value begins.
+    fn begin(&mut self, kind: u8) -> usize {
+        self.key.push(kind);
+        self.key.extend_from_slice(&[0; 4]);
+        self.key.len()
+    }
+
+    fn end(&mut self, slot: &Slot, binary: bool, from: usize) -> bool {
+        let Slot { source, type_oid, timely } = *slot;
+        let length = (self.key.len() - from) as u32;
+        self.key[from - 4..from].copy_from_slice(&length.to_be_bytes());
+        let value = &self.key[from..];
+        if timely && !binary && has_word(value) {
+            return false;
+        }
+        self.values.push(Given { source, type_oid, binary, at: Some((from as u32, length)) });
+        true
+    }
+}
+
+impl Values for Request {
+    fn get(&self, source: Source) -> Option<(Value<'_>, u32)> {
+        let given = self.values.iter().find(|given| given.source == source)?;
+        let bytes = given.at.map(|(from, length)| &self.key[from as usize..][..length as usize]);
+        let value = match bytes {
+            None => Value::Null,
+            Some(bytes) if given.binary => Value::Binary(bytes),
+            Some(bytes) => Value::Text(bytes),
+        };
+        Some((value, given.type_oid))
+    }
+}
+
+/// The type that a parameter has: the client's own choice goes before what PostgreSQL would take.
+/// None: what is known of the statement may not hold for this one.
+fn declared(types: &[u8], at: usize, known: u32) -> Option<u32> {
+    let own = types.get(at * 4..at * 4 + 4).and_then(|oid| oid.try_into().ok());
+    let own = own.map_or(0, u32::from_be_bytes);
+    let family = |oid: u32| match oid {
+        oid::INT2 | oid::INT4 | oid::INT8 => 1,
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN => 2,
+        _ => 0,
+    };
+    match own {
+        0 => Some(known),
+        own if own == known || (family(own) != 0 && family(own) == family(known)) => Some(own),
+        _ => None,
+    }
+}
+
+/// Two letters in a row: `now`, `today`, but also names of months and zones. What is left is the
+/// same moment every time.
+fn has_word(text: &[u8]) -> bool {
+    !text.is_ascii() || text.windows(2).any(|pair| pair.iter().all(u8::is_ascii_alphabetic))
+}

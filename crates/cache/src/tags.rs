@@ -1,0 +1,142 @@
+//! Version tags: for whatever an answer may depend on, the number of the last commit that touched
+//! it.
+//!
+//! What can be depended on (tables, restrictions, values) is without bound, so it is hashed into
+//! an array of fixed size. Two things that share a tag cost a miss now and then, never a stale
+//! answer: a tag can only be too high.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use foldhash::quality::FixedState;
+
+use crate::recipe::Signature;
+
+/// Tags of an array, if nothing else is wanted: 8 MiB.
+pub const TAGS_DEFAULT: usize = 1 << 20;
+
+/// Limits of how many there can be.
+pub const TAGS_MIN: usize = 1 << 10;
+pub const TAGS_MAX: usize = 1 << 30;
+
+/// One of [`Tags`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag(u32);
+
+/// Read by all threads, raised by the one that applies the stream.
+#[derive(Debug)]
+pub struct Tags {
+    cells: Box<[AtomicU64]>,
+    /// The upper bits of a hash choose.
+    shift: u32,
+    hash: FixedState,
+}
+
+/// What is hashed together with its table or signature, so that the same value means something
+/// else for each.
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    Epoch,
+    Any,
+    Wild,
+    Value,
+    Node,
+}
+
+impl Tags {
+    /// `count` is rounded up to a power of two. With a `seed` that nobody knows nobody can make
+    /// values share tags on purpose.
+    pub fn new(count: usize, seed: u64) -> Tags {
+        let count = count.clamp(TAGS_MIN, TAGS_MAX).next_power_of_two();
+        let cells = std::iter::repeat_with(AtomicU64::default).take(count).collect();
+        let shift = u64::BITS - count.trailing_zeros();
+        Tags { cells, shift, hash: FixedState::with_seed(seed) }
+    }
+
+    /// Bytes that the array takes.
+    pub fn memory(&self) -> usize {
+        std::mem::size_of_val(&*self.cells)
+    }
+
+    /// The number of the last commit that touched what belongs to `tag`.
+    pub fn read(&self, tag: Tag) -> u64 {
+        self.cell(tag).load(Ordering::Acquire)
+    }
+
+    /// Whether no commit after `version` has touched any of these.
+    pub fn hold(&self, tags: &[Tag], version: u64) -> bool {
+        tags.iter().all(|tag| self.read(*tag) <= version)
+    }
+
+    /// The greatest of several; 0 of none.
+    pub fn newest(&self, tags: &[Tag]) -> u64 {
+        tags.iter().map(|tag| self.read(*tag)).max().unwrap_or(0)
+    }
+
+    /// Commit `number` has touched it.
+    pub fn bump(&self, tag: Tag, number: u64) {
+        self.cell(tag).fetch_max(number, Ordering::Release);
+    }
+
+    /// Commit `number` may have touched anything.
+    pub fn bump_all(&self, number: u64) {
+        for cell in &self.cells {
+            cell.fetch_max(number, Ordering::Release);
+        }
+    }
+
+    /// Changes of a table as a whole: TRUNCATE, another definition.
+    pub fn epoch(&self, table: u32) -> Tag {
+        self.of_table(Of::Epoch, table)
+    }
+
+    /// Changes of any row of a table.
+    pub fn any(&self, table: u32) -> Tag {
+        self.of_table(Of::Any, table)
+    }
+
+    /// Changes of rows whose values under this signature are not all known.
+    pub fn wild(&self, signature: &Signature) -> Tag {
+        let mut hasher = self.hasher(Of::Wild);
+        hasher.write_u64(signature.id());
+        self.tag(hasher.finish())
+    }
+
+    /// Changes of rows with these values; see [`Signature::put`].
+    pub fn value(&self, signature: &Signature, values: &[u8]) -> Tag {
+        let mut hasher = self.hasher(Of::Value);
+        hasher.write_u64(signature.id());
+        hasher.write(values);
+        self.tag(hasher.finish())
+    }
+
+    /// Changes of rows with a value in a node; see [`crate::cover`].
+    pub fn node(&self, signature: &Signature, level: u32, place: u64) -> Tag {
+        let mut hasher = self.hasher(Of::Node);
+        hasher.write_u64(signature.id());
+        hasher.write_u64(place);
+        hasher.write_u64(level.into());
+        self.tag(hasher.finish())
+    }
+
+    fn of_table(&self, of: Of, table: u32) -> Tag {
+        let mut hasher = self.hasher(of);
+        hasher.write_u64(table.into());
+        self.tag(hasher.finish())
+    }
+
+    fn hasher(&self, of: Of) -> impl Hasher {
+        let mut hasher = self.hash.build_hasher();
+        hasher.write_u64(of as u64);
+        hasher
+    }
+
+    fn tag(&self, hash: u64) -> Tag {
+        Tag((hash >> self.shift) as u32)
+    }
+
+    fn cell(&self, tag: Tag) -> &AtomicU64 {
+        // A tag of a larger array finds one as well: nothing here can panic.
+        &self.cells[tag.0 as usize & (self.cells.len() - 1)]
+    }
+}

@@ -1,0 +1,89 @@
+//! Transactions that begin with reads that are kept: BEGIN is answered here, and PostgreSQL gets it
+//! only when something comes that needs a server. A transaction that never does ends here, too.
+//!
+//! Only under READ COMMITTED, where every statement has its own snapshot: what is read before the
+//! real BEGIN is what it would have read behind it.
+
+use backend::reply::{Fate, Kind, Owner, Request};
+use sql::Transaction;
+use wire::pg::backend::{self as reply, TxStatus};
+use wire::pg::frontend;
+
+use super::caching::Bound;
+use super::Plane;
+use crate::config::PoolMode;
+
+impl Plane {
+    /// Begins or ends a transaction of which no server has to know. False: it is PostgreSQL's.
+    pub(super) fn transaction_here(
+        &mut self,
+        slot: u32,
+        text: &[u8],
+        bound: Option<&Bound<'_>>,
+    ) -> bool {
+        let Some(transaction) = sql::transaction(text) else { return false };
+        let begun = self.clients[slot].begun.is_some();
+        let status = match transaction {
+            Transaction::Begin | Transaction::Start => {
+                if begun || !self.begins_late(slot) {
+                    return false;
+                }
+                self.clients[slot].begun = Some(text.into());
+                TxStatus::InTransaction
+            }
+            Transaction::Commit | Transaction::Rollback => {
+                if !begun {
+                    return false;
+                }
+                self.clients[slot].begun = None;
+                self.count(slot, |totals| totals.xact_count += 1);
+                TxStatus::Idle
+            }
+        };
+        self.tell(slot, |out| {
+            if let Some(bound) = bound {
+                if bound.parse.is_some() {
+                    reply::put_parse_complete(out);
+                }
+                reply::put_bind_complete(out);
+                if bound.describe {
+                    reply::put_no_data(out);
+                }
+            }
+            reply::put_command_complete(out, transaction.tag());
+            reply::put_ready(out, status);
+        });
+        self.count(slot, |totals| totals.query_count += 1);
+        match bound.map(|bound| &bound.parse) {
+            None => {
+                if let Some(names) = &mut self.clients[slot].names {
+                    names.forget_unnamed();
+                }
+            }
+            Some(Some(parse)) => self.unnamed_parsed(slot, parse, None),
+            Some(None) => {}
+        }
+        true
+    }
+
+    /// Whether this client's BEGIN may wait: it has no server, and reads of its pool are kept.
+    fn begins_late(&self, slot: u32) -> bool {
+        let client = &self.clients[slot];
+        let pool = &self.pools[client.pool as usize];
+        let Some(cache) = &pool.cache else { return false };
+        !client.has_server()
+            && pool.config.mode != PoolMode::Statement
+            && cache.plans
+            && self.caches[cache.at].serves()
+            && client.reads.as_ref().is_none_or(|reads| !reads.strange)
+            && cache.is_sound(&client.settings)
+    }
+
+    /// The client has its server now: before anything else, what it was told.
+    pub(super) fn begin_now(&mut self, slot: u32) {
+        let Some(text) = self.clients[slot].begun.take() else { return };
+        let server = self.clients[slot].server;
+        let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
+        self.send(server, request, |out| frontend::put_query(out, &text));
+    }
+}

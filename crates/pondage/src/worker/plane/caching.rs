@@ -1,0 +1,416 @@
+//! Reads that are answered from what is kept, and those whose answers are to be kept.
+//!
+//! A read comes here before anything else is done with it. It is *served* if its result is kept, is
+//! valid, and is at least as new as anything its client has seen; else it goes to PostgreSQL like
+//! every other statement, mostly with a [`Fill`] that copies its answer. A result that only may be
+//! too old for this client makes it wait for a moment; see `pulses.rs`.
+
+use std::sync::Arc;
+
+use backend::moment::Moment;
+use backend::settings::Settings;
+use cache::entry::Entry;
+use cache::fill::Fill;
+use cache::plan::Plan;
+use cache::position::Seen;
+use cache::request::Asked;
+use cache::store::Found;
+use smallvec::SmallVec;
+use sql::Leaves;
+use wire::pg::backend::{self as reply, TxStatus};
+use wire::pg::frontend::{BindTail, Parse};
+
+use super::company::is_sound;
+use super::requests::Taken;
+use super::{Plane, PoolState};
+use crate::config::CacheMode;
+use crate::control::messages::PoolName;
+use crate::route::{Way, Why};
+use crate::session::client::{Hold, NONE};
+use crate::session::explain::Last;
+
+/// Different settings of one pool that are remembered.
+const GROUNDS_MAX: usize = 64;
+
+/// What a client has to do with what is kept. Only clients of pools with a cache have one.
+#[derive(Debug, Default)]
+pub struct Reads {
+    /// How far it has seen at the most.
+    pub seen: Seen,
+    /// The request that is looked at has waited since.
+    pub awaits: Option<Awaits>,
+    /// Its session is not what its settings say: it has a temporary table, or has set what is not
+    /// reported.
+    pub strange: bool,
+}
+
+/// A request that waits until what is kept is known to be new enough.
+#[derive(Debug, Clone, Copy)]
+pub struct Awaits {
+    pub until: Moment,
+    /// How far the stream has to have come.
+    pub need: Seen,
+    /// What had been asked for when the request arrived.
+    pub arrived: Seen,
+}
+
+/// What a pool has to do with what is kept.
+#[derive(Debug)]
+pub struct PoolCache {
+    /// Its database's place in [`Plane::caches`].
+    pub at: usize,
+    /// Of some shape, since definitions last changed, results may be kept.
+    pub plans: bool,
+    grounds: Vec<(Arc<Settings>, Ground)>,
+}
+
+/// What of a session's settings matters to answers.
+#[derive(Debug, Clone, Copy)]
+struct Ground {
+    /// Names and texts mean what they mean to the pool's other sessions.
+    sound: bool,
+    encoding: u64,
+    formatting: u64,
+}
+
+/// Settings on which the text of a value may depend.
+///
+/// Source: PostgreSQL docs, "Client Connection Defaults", Locale and Formatting.
+const FORMATTING: [&str; 9] = [
+    "bytea_output",
+    "datestyle",
+    "extra_float_digits",
+    "intervalstyle",
+    "lc_monetary",
+    "lc_numeric",
+    "lc_time",
+    "timezone",
+    "xmlbinary",
+];
+
+/// A read as it came.
+pub(super) struct Ask<'a> {
+    pub text: &'a [u8],
+    /// In the extended protocol.
+    pub bound: Option<Bound<'a>>,
+    /// Bytes of all its messages.
+    pub bytes: usize,
+}
+
+pub(super) struct Bound<'a> {
+    pub tail: BindTail<'a>,
+    /// The declared types of the parameters, as in a Parse.
+    pub types: &'a [u8],
+    pub parse: Option<Parse<'a>>,
+    pub describe: bool,
+}
+
+/// What became of a look at what is kept.
+enum Look {
+    Serve(Arc<Entry>),
+    Wait(Seen),
+    /// To PostgreSQL, and what it answers is to be kept.
+    Fill(Box<Fill>),
+    /// To PostgreSQL.
+    Pass,
+}
+
+impl PoolCache {
+    pub fn new(at: usize) -> PoolCache {
+        PoolCache { at, plans: false, grounds: Vec::new() }
+    }
+
+    /// Whether names and texts of a session with these settings mean what they mean to others.
+    pub fn is_sound(&self, settings: &Arc<Settings>) -> bool {
+        let known = self.grounds.iter().find(|(known, _)| Arc::ptr_eq(known, settings));
+        known.is_some_and(|(_, ground)| ground.sound)
+    }
+
+    fn ground(
+        &mut self,
+        settings: &Arc<Settings>,
+        defaults: &Settings,
+        hash: impl Fn(&[u8]) -> u64,
+    ) -> Ground {
+        let known = self.grounds.iter().find(|(known, _)| Arc::ptr_eq(known, settings));
+        if let Some((_, ground)) = known {
+            return *ground;
+        }
+        let mut formatting = Vec::new();
+        let mut encoding = Vec::new();
+        for (name, value) in settings.iter() {
+            let name = name.to_ascii_lowercase();
+            let into = match &*name {
+                "client_encoding" => &mut encoding,
+                name if FORMATTING.contains(&name) => &mut formatting,
+                _ => continue,
+            };
+            into.extend_from_slice(name.as_bytes());
+            into.push(b'=');
+            into.extend_from_slice(value.to_ascii_lowercase().as_bytes());
+            into.push(0);
+        }
+        let ground = Ground {
+            sound: is_sound(settings, defaults, false),
+            encoding: hash(&encoding),
+            formatting: hash(&formatting),
+        };
+        if self.grounds.len() >= GROUNDS_MAX {
+            self.grounds.clear();
+        }
+        self.grounds.push((settings.clone(), ground));
+        ground
+    }
+}
+
+impl Plane {
+    /// Answers a read of this shape from what is kept, or lets it wait for a moment. None: it goes
+    /// to PostgreSQL.
+    pub(super) fn read_kept(&mut self, slot: u32, shape: u32, ask: &Ask<'_>) -> Option<Taken> {
+        match self.look(slot, shape, ask) {
+            Look::Serve(entry) => {
+                self.answer_kept(slot, shape, ask, &entry);
+                Some(Taken::Bytes(ask.bytes))
+            }
+            Look::Wait(need) => {
+                self.await_stream(slot, need);
+                Some(Taken::Held)
+            }
+            Look::Fill(fill) => {
+                self.clients[slot].fill = Some(fill);
+                None
+            }
+            Look::Pass => None,
+        }
+    }
+
+    fn look(&mut self, slot: u32, id: u32, ask: &Ask<'_>) -> Look {
+        let client = &self.clients[slot];
+        let PoolState { cache, config, shapes, welcome, totals, .. } =
+            &mut self.pools[client.pool as usize];
+        let Some(pool) = cache else { return Look::Pass };
+        let Some(shape) = shapes.get_mut(id) else { return Look::Pass };
+        let Some(plan) = &shape.kept else { return Look::Pass };
+        let reads = client.reads.as_deref();
+        let database = &mut self.caches[pool.at];
+        let totals = &mut totals.cached;
+        let off = !matches!(config.cache, CacheMode::Manual | CacheMode::Auto);
+        if off || reads.is_some_and(|reads| reads.strange) {
+            return Look::Pass;
+        }
+        if !database.serves() {
+            totals.unserved += 1;
+            return Look::Pass;
+        }
+        let Some(defaults) = welcome else { return Look::Pass };
+        let store = &database.store;
+        let ground = pool.ground(&client.settings, defaults, |bytes| store.hash(bytes));
+        if ask.bound.is_some() && plan.has_literals() && !self.scan.scan(ask.text) {
+            return Look::Pass;
+        }
+        let asked = Asked {
+            text: ask.text,
+            literals: self.scan.literals(),
+            bind: ask.bound.as_ref().map(|bound| (bound.tail, bound.types)),
+        };
+        let request = &mut self.request;
+        if !ground.sound || !request.read(plan, &asked, ground.encoding, ground.formatting) {
+            return Look::Pass;
+        }
+        let hash = store.hash(request.key());
+        let describes = ask.bound.as_ref().is_none_or(|bound| bound.describe);
+        match store.get(hash, request.key()) {
+            Found::Entry(entry)
+                if entry.is_valid(&database.shared.tags)
+                    && (!describes || entry.description().is_some()) =>
+            {
+                let freshness = shape.freshness.unwrap_or(config.cache_freshness);
+                let max_lag = shape.max_lag.unwrap_or(config.cache_max_lag);
+                match database.is_new_enough(&entry, freshness, reads, self.now, max_lag) {
+                    Ok(()) => return Look::Serve(entry),
+                    Err(need) => {
+                        let waited = reads.and_then(|reads| reads.awaits);
+                        if waited.is_none_or(|waits| self.now < waits.until) {
+                            return Look::Wait(need);
+                        }
+                        totals.too_old += 1;
+                        return Look::Pass;
+                    }
+                }
+            }
+            Found::Busy => return Look::Pass,
+            Found::Entry(_) | Found::Nothing => {}
+        }
+        totals.misses += 1;
+        shape.misses += 1;
+        // What is applied is read before the tags: what comes in between is not in the entry.
+        let version = database.shared.applied().number;
+        let mut tags = SmallVec::new();
+        plan.recipe().tags(request, &database.shared.tags, &mut tags);
+        if !plan.is_watched() {
+            return Look::Pass;
+        }
+        if database.shared.tags.newest(&tags) > database.shared.settled() {
+            database.settle(self.now);
+            totals.unsettled += 1;
+            return Look::Pass;
+        }
+        Look::Fill(Box::new(Fill::new(plan.clone(), hash, request.key(), version, tags)))
+    }
+
+    fn answer_kept(&mut self, slot: u32, id: u32, ask: &Ask<'_>, entry: &Entry) {
+        let begun = self.clients[slot].begun.is_some();
+        let status = if begun { TxStatus::InTransaction } else { TxStatus::Idle };
+        self.tell(slot, |out| {
+            let description = entry.description().unwrap_or_default();
+            match &ask.bound {
+                None => out.extend_from_slice(description),
+                Some(bound) => {
+                    if bound.parse.is_some() {
+                        reply::put_parse_complete(out);
+                    }
+                    reply::put_bind_complete(out);
+                    if bound.describe {
+                        out.extend_from_slice(description);
+                    }
+                }
+            }
+            out.extend_from_slice(entry.rows());
+            reply::put_ready(out, status);
+        });
+        let now = self.now;
+        let client = &mut self.clients[slot];
+        client.asking = NONE;
+        let mut since = now;
+        if let Some(reads) = &mut client.reads {
+            if let Some(waits) = reads.awaits.take() {
+                since = client.asked.min(waits.until);
+            }
+        }
+        let took = now.since(since);
+        client.last = Some(Last {
+            shape: Some(id),
+            way: Way::Kept,
+            why: Why::Free,
+            company: 0,
+            prepared: false,
+            took_us: u32::try_from(took.as_micros()).unwrap_or(u32::MAX),
+        });
+        client.active = now;
+        let pool = &mut self.pools[client.pool as usize];
+        pool.totals.cached.hits += 1;
+        pool.totals.query_count += 1;
+        if !begun {
+            pool.totals.xact_count += 1;
+        }
+        if let Some(shape) = pool.shapes.get_mut(id) {
+            (shape.way, shape.why) = (Way::Kept, Why::Free);
+            shape.calls += 1;
+            shape.hits += 1;
+            shape.time.record(took.as_micros() as u64);
+        }
+        match &ask.bound {
+            None => {
+                if let Some(names) = &mut client.names {
+                    names.forget_unnamed();
+                }
+            }
+            Some(bound) => {
+                pool.totals.bind_count += 1;
+                if let Some(parse) = &bound.parse {
+                    self.unnamed_parsed(slot, parse, None);
+                }
+            }
+        }
+    }
+
+    /// A text goes to PostgreSQL that may make this session unlike the pool's others.
+    pub(super) fn note_session(&mut self, slot: u32, text: &[u8]) {
+        let Some(reads) = &mut self.clients[slot].reads else { return };
+        match sql::leaves(text) {
+            Leaves::Nothing => {}
+            Leaves::Something => reads.strange = true,
+            Leaves::Clean => reads.strange = false,
+        }
+    }
+
+    /// It is known how results of this shape may be kept. None: not at all.
+    pub(super) fn plan_made(
+        &mut self,
+        name: &PoolName,
+        id: u32,
+        plan: Option<Arc<Plan>>,
+        definitions: u64,
+    ) {
+        let Some(&at) = self.pool_by_name.get(name) else { return };
+        let pool = &mut self.pools[at as usize];
+        let Some(cache) = &mut pool.cache else { return };
+        // What has changed meanwhile it does not know.
+        let current = self.caches[cache.at].shared.definitions() == definitions;
+        let plan = plan.filter(|_| current);
+        cache.plans |= plan.is_some();
+        if let Some(shape) = pool.shapes.get_mut(id) {
+            shape.kept = plan;
+        }
+    }
+
+    /// Forgets all plans of databases whose definitions or rights have changed.
+    pub(super) fn check_definitions(&mut self) {
+        for cache in 0..self.caches.len() {
+            if !self.caches[cache].redefined() {
+                continue;
+            }
+            for pool in &mut self.pools {
+                if let Some(of_it) = pool.cache.as_mut().filter(|of_it| of_it.at == cache) {
+                    of_it.plans = false;
+                    pool.shapes.redefined();
+                }
+            }
+        }
+    }
+
+    /// The request is looked at again when the stream has come so far, or has not for too long.
+    fn await_stream(&mut self, slot: u32, need: Seen) {
+        let now = self.now;
+        let client = &mut self.clients[slot];
+        let Some(pool) = self.pools.get_mut(client.pool as usize) else { return };
+        let Some(cache) = &pool.cache else { return };
+        let database = &mut self.caches[cache.at];
+        let reads = client.reads.get_or_insert_default();
+        let fresh = Awaits {
+            until: now.after(self.config.cache.wait),
+            need,
+            arrived: database.pulses.now(),
+        };
+        if reads.awaits.is_none() {
+            pool.totals.cached.waits += 1;
+            client.asked = now;
+        }
+        reads.awaits.get_or_insert(fresh).need = need;
+        client.hold = Hold::Stream;
+        database.wait(slot, need, now);
+    }
+
+    /// PostgreSQL has answered a client: it has seen what was committed by now, and what it got may
+    /// be worth keeping.
+    pub(super) fn read_answered(&mut self, slot: u32) {
+        let client = &mut self.clients[slot];
+        let fill = client.fill.take();
+        let Some(cache) = self.pools.get(client.pool as usize).and_then(|pool| pool.cache.as_ref())
+        else {
+            return;
+        };
+        let database = &mut self.caches[cache.at];
+        let seen = database.pulses.now();
+        let reads = client.reads.get_or_insert_default();
+        (reads.seen, reads.awaits) = (seen, None);
+        let Some(fill) = fill else { return };
+        let pool = &mut self.pools[client.pool as usize];
+        let Some(entry) = fill.entry() else { return };
+        let entry = Arc::new(entry);
+        if database.store.put(fill.hash, entry.clone()) {
+            pool.totals.cached.fills += 1;
+            database.keep(seen, entry, self.now);
+        }
+    }
+}

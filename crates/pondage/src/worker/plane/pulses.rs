@@ -1,0 +1,464 @@
+//! What a worker has of one database's cache: the connection that asks how far PostgreSQL is, and
+//! who waits for the answer, or for the stream to come so far.
+//!
+//! A pulse is sent at the end of a turn for all that wanted one in it: readers that wait at once,
+//! answers that are to be kept, and commits that are not known to be visible, at most once in
+//! [`PACE`].
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use backend::calls::{Calls, Heard};
+use backend::login::Credential;
+use backend::moment::Moment;
+use cache::entry::Entry;
+use cache::position::{Pulses, Seen};
+use cache::shared::{Shared, Snapshot};
+use cache::store::Store;
+
+use super::caching::{PoolCache, Reads};
+use super::{Effect, Plane};
+use crate::config::{CacheMode, Freshness, PoolConfig};
+use crate::control::messages::{OpenError, OpenKind, ToControl};
+use crate::session::client::Hold;
+
+/// How often pulses are sent for those who are in no hurry.
+const PACE: Duration = Duration::from_millis(1);
+
+/// Pulses in flight on one connection.
+const IN_FLIGHT_MAX: usize = 4;
+
+/// After a failure the next try to connect waits so long.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Answers that are kept and wait for a pulse; beyond it the oldest are never served.
+const KEPT_MAX: usize = 1 << 16;
+
+/// A pulse that is not answered for so long: its connection is dead.
+const SILENCE: Duration = Duration::from_secs(10);
+
+const PREPARE: u64 = 1;
+const PULSE: u64 = 2;
+const STATEMENT: &str = "pondage_pulse";
+
+/// One row: the snapshot's text, and the end of the log. On a standby nothing is asked for, since
+/// nothing can be followed there.
+const QUERY: &str = "SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text, \
+                     pg_catalog.pg_current_wal_insert_lsn()";
+
+/// See the module's documentation.
+pub struct DatabaseCache {
+    pub shared: Arc<Shared>,
+    pub store: Arc<Store>,
+    pub pulses: Pulses,
+    database: String,
+    /// Of [`Shared::definitions`], as last looked at.
+    definitions: u64,
+    /// As whom the connection logs in.
+    config: Arc<PoolConfig>,
+    proven: Option<Credential>,
+    link: Link,
+    /// Clients that wait.
+    waiting: Vec<u32>,
+    /// Entries of which it is not known yet what they may have seen, oldest first.
+    kept: VecDeque<(Seen, Arc<Entry>)>,
+    /// When a pulse is to be sent.
+    due: Option<Moment>,
+    last_sent: Moment,
+    /// When those in flight were sent, and how many streams had begun by then.
+    sent: VecDeque<(Moment, u64)>,
+    /// Positions that have been told and are not yet applied, with when they were asked for.
+    unverified: VecDeque<(Moment, u64)>,
+    /// All that was committed by then is applied.
+    verified: Option<Moment>,
+}
+
+/// The connection.
+struct Link {
+    state: State,
+    calls: Calls,
+    /// Bytes that are being written.
+    out: Vec<u8>,
+    queued_out: bool,
+}
+
+enum State {
+    Closed { until: Moment },
+    Opening,
+    Open,
+}
+
+impl Link {
+    fn closed(until: Moment) -> Link {
+        let (calls, out) = (Calls::new(), Vec::new());
+        Link { state: State::Closed { until }, calls, out, queued_out: false }
+    }
+}
+
+impl DatabaseCache {
+    pub fn new(
+        shared: Arc<Shared>,
+        store: Arc<Store>,
+        config: Arc<PoolConfig>,
+        proven: Option<Credential>,
+    ) -> DatabaseCache {
+        DatabaseCache {
+            shared,
+            store,
+            pulses: Pulses::default(),
+            database: config.database.clone(),
+            definitions: 0,
+            config,
+            proven,
+            link: Link::closed(Moment(0)),
+            waiting: Vec::new(),
+            kept: VecDeque::new(),
+            due: None,
+            last_sent: Moment(0),
+            sent: VecDeque::new(),
+            unverified: VecDeque::new(),
+            verified: None,
+        }
+    }
+
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// Definitions or rights have changed since this was last asked.
+    pub fn redefined(&mut self) -> bool {
+        let now = self.shared.definitions();
+        std::mem::replace(&mut self.definitions, now) != now
+    }
+
+    /// The stream is there.
+    pub fn serves(&self) -> bool {
+        self.shared.is_following()
+    }
+
+    /// Whether an entry may be given to who has seen so much.
+    ///
+    /// # Errors
+    /// What has to be told, and applied, first.
+    pub fn is_new_enough(
+        &mut self,
+        entry: &Entry,
+        freshness: Freshness,
+        reads: Option<&Reads>,
+        now: Moment,
+        max_lag: Duration,
+    ) -> Result<(), Seen> {
+        let applied = self.shared.applied().lsn;
+        // Whatever the mode: what is served is never older than this.
+        if now.since(self.last_sent) > max_lag / 2 {
+            self.want(now);
+        }
+        if self.verified.is_none_or(|verified| now.since(verified) > max_lag) {
+            self.verify(applied);
+            if self.verified.is_none_or(|verified| now.since(verified) > max_lag) {
+                return Err(self.pulses.now());
+            }
+        }
+        let Some(of_entry) = entry.lsn() else { return Err(self.pulses.now()) };
+        if of_entry > applied {
+            return Err(Seen::Lsn(of_entry));
+        }
+        let seen = match freshness {
+            Freshness::Bounded => return Ok(()),
+            Freshness::Session => reads.map_or(Seen::default(), |reads| reads.seen),
+            Freshness::Strict => match reads.and_then(|reads| reads.awaits) {
+                Some(waits) => waits.arrived,
+                None => return Err(self.pulses.now()),
+            },
+        };
+        match self.pulses.resolve(seen) {
+            Some(lsn) if lsn <= applied => Ok(()),
+            Some(lsn) => Err(Seen::Lsn(lsn)),
+            None => Err(seen),
+        }
+    }
+
+    /// A client waits until the stream has come as far as `need`.
+    pub fn wait(&mut self, slot: u32, need: Seen, now: Moment) {
+        self.waiting.push(slot);
+        if !self.pulses.is_asked(need) {
+            self.want(now);
+        }
+        if let Some(lsn) = self.pulses.resolve(need) {
+            self.shared.want(lsn);
+        }
+    }
+
+    /// This entry is in the store; what it may have seen is to be found out.
+    pub fn keep(&mut self, seen: Seen, entry: Arc<Entry>, now: Moment) {
+        if self.kept.len() >= KEPT_MAX {
+            self.kept.pop_front();
+        }
+        self.kept.push_back((seen, entry));
+        if !self.pulses.is_asked(seen) {
+            self.want(now.max(self.last_sent.after(PACE)));
+        }
+    }
+
+    /// Something that is applied is not known to be visible.
+    pub fn settle(&mut self, now: Moment) {
+        self.want(now.max(self.last_sent.after(PACE)));
+    }
+
+    fn want(&mut self, at: Moment) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+
+    fn verify(&mut self, applied: u64) {
+        while let Some((asked, _)) = self.unverified.front().filter(|(_, lsn)| *lsn <= applied) {
+            self.verified = Some(*asked);
+            self.unverified.pop_front();
+        }
+    }
+
+    /// A pulse is answered.
+    fn answered(&mut self, snapshot: &[u8], lsn: u64) {
+        let applied = self.shared.applied().lsn;
+        let position = self.pulses.answer(snapshot, lsn, applied);
+        let Some((asked, started)) = self.sent.pop_front() else { return };
+        if let Some(snapshot) = Snapshot::parse(snapshot) {
+            self.shared.settle(&snapshot, started);
+        }
+        if let Some(lsn) = position {
+            self.unverified.push_back((asked, lsn));
+        }
+        self.verify(applied);
+        while let Some((seen, _)) = self.kept.front() {
+            let Some(lsn) = self.pulses.resolve(*seen) else { break };
+            if let Some((_, entry)) = self.kept.pop_front() {
+                entry.covered_by(lsn);
+            }
+        }
+        if !self.kept.is_empty() || self.shared.unsettled_count() > 0 {
+            self.want(self.last_sent.after(PACE));
+        }
+    }
+
+    /// Sends a pulse if one is due. What the control plane has to do for it, if anything.
+    fn turn(&mut self, now: Moment) -> bool {
+        if self.due.is_none_or(|due| due > now) || !matches!(self.link.state, State::Open) {
+            return false;
+        }
+        if self.pulses.in_flight() >= IN_FLIGHT_MAX {
+            return false;
+        }
+        let called = self.link.calls.call(PULSE, STATEMENT, |_| {});
+        if called.and_then(|()| self.link.calls.sync()).is_err() {
+            return false;
+        }
+        self.pulses.send();
+        self.sent.push_back((now, self.shared.starts()));
+        (self.due, self.last_sent) = (None, now);
+        true
+    }
+
+    fn is_dead(&self, now: Moment) -> bool {
+        self.sent.front().is_some_and(|(sent, _)| now.since(*sent) > SILENCE)
+    }
+
+    fn lost(&mut self, now: Moment) {
+        self.link = Link::closed(now.after(RETRY));
+        self.pulses.lost();
+        self.sent.clear();
+        // They are in the store, and are never served.
+        self.kept.clear();
+    }
+}
+
+impl Plane {
+    /// A client comes in: what others were told before it came, it may know.
+    pub(super) fn reads_begin(&mut self, slot: u32, at: u32) {
+        let pool = &self.pools[at as usize];
+        if pool.cache.is_none() {
+            let (config, proven) = (pool.config.clone(), pool.proven.clone());
+            self.pools[at as usize].cache = self.cache_of(&config, proven.as_ref());
+        }
+        if let Some(cache) = &self.pools[at as usize].cache {
+            let seen = self.caches[cache.at].pulses.now();
+            self.clients[slot].reads = Some(Box::new(Reads { seen, ..Reads::default() }));
+        }
+    }
+
+    /// The place of a database in `caches`, made if it is new.
+    fn cache_of(
+        &mut self,
+        config: &Arc<PoolConfig>,
+        proven: Option<&Credential>,
+    ) -> Option<PoolCache> {
+        if config.cache == CacheMode::Off {
+            return None;
+        }
+        let known = self.caches.iter().position(|cache| cache.database() == config.database);
+        let at = known.unwrap_or_else(|| {
+            let caches = &self.common.caches;
+            let shared = caches.database(&config.database);
+            self.caches.push(DatabaseCache::new(
+                shared,
+                caches.store(),
+                config.clone(),
+                proven.cloned(),
+            ));
+            self.effects.push(Effect::Control(ToControl::Follow {
+                config: config.clone(),
+                proven: proven.cloned(),
+            }));
+            self.caches.len() - 1
+        });
+        Some(PoolCache::new(at))
+    }
+
+    /// Lets those go on who wait for the stream no longer.
+    pub(super) fn wake_readers(&mut self) {
+        for at in 0..self.caches.len() {
+            if self.caches[at].waiting.is_empty() {
+                continue;
+            }
+            let applied = self.caches[at].shared.applied().lsn;
+            let mut waiting = std::mem::take(&mut self.caches[at].waiting);
+            waiting.retain(|slot| {
+                let Some(client) = self.clients.get_mut(*slot) else { return false };
+                if client.hold != Hold::Stream {
+                    return false;
+                }
+                let Some(waits) = client.reads.as_ref().and_then(|reads| reads.awaits) else {
+                    return false;
+                };
+                let pulses = &self.caches[at].pulses;
+                let come = pulses.resolve(waits.need).is_some_and(|lsn| lsn <= applied);
+                if come || self.now >= waits.until {
+                    client.hold = Hold::No;
+                    self.resume_later(*slot);
+                    return false;
+                }
+                true
+            });
+            let known = waiting.iter().filter_map(|slot| {
+                let waits = self.clients.get(*slot)?.reads.as_ref()?.awaits?;
+                self.caches[at].pulses.resolve(waits.need)
+            });
+            if let Some(lsn) = known.min() {
+                self.caches[at].shared.want(lsn);
+            }
+            self.caches[at].waiting = waiting;
+        }
+    }
+
+    /// Sends the pulses that are due, and opens connections for them.
+    pub(super) fn send_pulses(&mut self) {
+        for at in 0..self.caches.len() {
+            let database = &mut self.caches[at];
+            if database.is_dead(self.now) {
+                self.link_closed(at as u32, "it does not answer");
+                continue;
+            }
+            match database.link.state {
+                State::Closed { until } if database.due.is_some() && until <= self.now => {
+                    database.link.state = State::Opening;
+                    self.effects.push(Effect::Control(ToControl::Open {
+                        worker: self.worker,
+                        ticket: at as u64,
+                        config: database.config.clone(),
+                        proven: database.proven.clone(),
+                        kind: OpenKind::Pulse,
+                    }));
+                }
+                _ => {
+                    if database.turn(self.now) {
+                        self.queue_link(at);
+                    }
+                }
+            }
+        }
+    }
+
+    /// When a pulse is due, or a reader has waited long enough.
+    pub(super) fn pulses_due(&self) -> Option<Moment> {
+        let due = |database: &DatabaseCache| {
+            let waits = |slot: &u32| Some(self.clients.get(*slot)?.reads.as_ref()?.awaits?.until);
+            let until = database.waiting.iter().filter_map(waits).min();
+            let due = database.due.filter(|_| matches!(database.link.state, State::Open));
+            until.into_iter().chain(due).min()
+        };
+        self.caches.iter().filter_map(due).min()
+    }
+
+    fn queue_link(&mut self, at: usize) {
+        let link = &mut self.caches[at].link;
+        link.out.append(&mut link.calls.out);
+        if !link.out.is_empty() && !std::mem::replace(&mut link.queued_out, true) {
+            self.written_links.push(at as u32);
+        }
+    }
+
+    /// A connection that was asked for is there; its socket is read from now on.
+    pub fn link_opened(&mut self, at: u32) -> bool {
+        let Some(database) = self.caches.get_mut(at as usize) else { return false };
+        let mut link = Link { state: State::Open, ..Link::closed(Moment(0)) };
+        let prepared = link.calls.prepare(PREPARE, STATEMENT, QUERY, &[]);
+        if prepared.and_then(|()| link.calls.sync()).is_err() {
+            return false;
+        }
+        database.link = link;
+        self.queue_link(at as usize);
+        true
+    }
+
+    pub fn link_failed(&mut self, at: u32, error: &OpenError) {
+        let now = self.now;
+        let Some(database) = self.caches.get_mut(at as usize) else { return };
+        tracing::warn!(event = "cache_connect_failed", db = %database.database,
+            sqlstate = %error.code, "{}", error.message);
+        database.lost(now);
+    }
+
+    pub fn link_bytes(&mut self, at: u32, bytes: &[u8]) {
+        let Some(database) = self.caches.get_mut(at as usize) else { return };
+        let mut calls = std::mem::take(&mut database.link.calls);
+        let mut failed = None;
+        let received = calls.receive(bytes, &mut |heard| match heard {
+            Heard::Row { tag: PULSE, mut columns } => {
+                let (snapshot, lsn) = (columns.bytea(), columns.int8());
+                match (snapshot, lsn) {
+                    (Ok(snapshot), Ok(Some(lsn))) => database.answered(snapshot, lsn as u64),
+                    _ => failed = Some("a pulse has no position".to_owned()),
+                }
+            }
+            Heard::Failed { error, .. } => failed = Some(error.message.to_owned()),
+            _ => {}
+        });
+        database.link.calls = calls;
+        let why = received.err().map(|broken| broken.to_string()).or(failed);
+        match why {
+            Some(why) => self.link_closed(at, &why),
+            None => self.queue_link(at as usize),
+        }
+    }
+
+    pub fn link_closed(&mut self, at: u32, why: &str) {
+        let now = self.now;
+        let Some(database) = self.caches.get_mut(at as usize) else { return };
+        if !matches!(database.link.state, State::Open) {
+            return;
+        }
+        tracing::warn!(event = "cache_connection_lost", db = %database.database, "{why}");
+        database.lost(now);
+        self.effects.push(Effect::CloseLink(at));
+    }
+
+    pub fn link_out(&mut self, at: u32) -> Option<&mut Vec<u8>> {
+        self.caches.get_mut(at as usize).map(|database| &mut database.link.out)
+    }
+
+    pub fn link_flushed(&mut self, at: u32) {
+        if let Some(database) = self.caches.get_mut(at as usize) {
+            database.link.out.clear();
+            database.link.queued_out = false;
+        }
+    }
+}

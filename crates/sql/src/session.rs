@@ -1,0 +1,271 @@
+//! Texts that begin or end a transaction and no more, and texts after which a session is not what
+//! it was.
+//!
+//! Source: PostgreSQL docs, BEGIN, START TRANSACTION, COMMIT, ROLLBACK, SET, DISCARD.
+
+use crate::leading::{at_end, blank, word};
+
+/// A whole text that begins or ends a transaction of the plainest kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transaction {
+    /// READ COMMITTED, or what the session's default is.
+    Begin,
+    /// The same, by START TRANSACTION: the answer says so.
+    Start,
+    Commit,
+    Rollback,
+}
+
+impl Transaction {
+    /// What CommandComplete says.
+    pub fn tag(self) -> &'static str {
+        match self {
+            Transaction::Begin => "BEGIN",
+            Transaction::Start => "START TRANSACTION",
+            Transaction::Commit => "COMMIT",
+            Transaction::Rollback => "ROLLBACK",
+        }
+    }
+}
+
+/// Nearly every text is told by its first letter to be none.
+pub fn transaction(text: &[u8]) -> Option<Transaction> {
+    let rest = blank(text);
+    if !matches!(rest.first()?.to_ascii_lowercase(), b'b' | b's' | b'c' | b'e' | b'r' | b'a') {
+        return None;
+    }
+    let (first, rest) = word(rest);
+    let is = |wanted: &str| first.eq_ignore_ascii_case(wanted.as_bytes());
+    if is("begin") {
+        return modes(take_any(rest, &["work", "transaction"])).then_some(Transaction::Begin);
+    }
+    if is("start") {
+        let rest = take(rest, "transaction")?;
+        return modes(rest).then_some(Transaction::Start);
+    }
+    let ends = match () {
+        () if is("commit") || is("end") => Transaction::Commit,
+        () if is("rollback") || is("abort") => Transaction::Rollback,
+        () => return None,
+    };
+    let rest = take_any(rest, &["work", "transaction"]);
+    let rest = match take(rest, "and") {
+        Some(rest) => take(take(rest, "no")?, "chain")?,
+        None => rest,
+    };
+    at_end(rest).then_some(ends)
+}
+
+/// Modes that leave it at READ COMMITTED, up to the end.
+fn modes(mut rest: &[u8]) -> bool {
+    loop {
+        if at_end(rest) {
+            return true;
+        }
+        let after = mode(rest);
+        let Some(after) = after else { return false };
+        rest = blank(after);
+        if let Some(more) = rest.strip_prefix(b",") {
+            if at_end(more) {
+                return false;
+            }
+            rest = more;
+        }
+    }
+}
+
+fn mode(rest: &[u8]) -> Option<&[u8]> {
+    if let Some(rest) = take(rest, "isolation") {
+        return take(take(take(rest, "level")?, "read")?, "committed");
+    }
+    if let Some(rest) = take(rest, "not") {
+        return take(rest, "deferrable");
+    }
+    let rest = take(rest, "read")?;
+    take(rest, "only").or_else(|| take(rest, "write"))
+}
+
+fn take<'a>(rest: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
+    let (found, rest) = word(blank(rest));
+    found.eq_ignore_ascii_case(wanted.as_bytes()).then_some(rest)
+}
+
+fn take_any<'a>(rest: &'a [u8], wanted: &[&str]) -> &'a [u8] {
+    wanted.iter().find_map(|wanted| take(rest, wanted)).unwrap_or(rest)
+}
+
+/// What a text does to the session that it runs in, as far as that is not reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaves {
+    /// Nothing.
+    Nothing,
+    /// Perhaps something that changes what later texts mean or answer: a setting, a role, a
+    /// temporary table.
+    Something,
+    /// What was left before is gone.
+    Clean,
+}
+
+/// Settings that are reported when they change, or that change no answer.
+const HARMLESS: [&[u8]; 13] = [
+    // RESET ALL: a role and temporary tables stay, the rest is as it was.
+    b"all",
+    b"application_name",
+    b"client_encoding",
+    b"client_min_messages",
+    b"datestyle",
+    b"idle_in_transaction_session_timeout",
+    b"intervalstyle",
+    b"lock_timeout",
+    b"names",
+    b"standard_conforming_strings",
+    b"statement_timeout",
+    b"synchronous_commit",
+    b"timezone",
+];
+
+/// For texts that go to PostgreSQL. A semicolon within a quote is taken for the end of a statement,
+/// which may make more of a text than there is, never less.
+pub fn leaves(text: &[u8]) -> Leaves {
+    if take(text, "discard").and_then(|rest| take(rest, "all")).is_some_and(at_end) {
+        return Leaves::Clean;
+    }
+    let something = text.split(|byte| *byte == b';').any(statement_leaves)
+        || words(text).any(|word| ANYWHERE.iter().any(|one| word.eq_ignore_ascii_case(one)));
+    if something {
+        Leaves::Something
+    } else {
+        Leaves::Nothing
+    }
+}
+
+/// Words that tell it wherever they are.
+const ANYWHERE: [&[u8]; 4] = [b"set_config", b"temp", b"temporary", b"pg_temp"];
+
+fn statement_leaves(text: &[u8]) -> bool {
+    let (first, rest) = word(blank(text));
+    let is = |wanted: &str| first.eq_ignore_ascii_case(wanted.as_bytes());
+    if is("set") || is("reset") {
+        let name = setting(rest).unwrap_or_default();
+        return !HARMLESS.iter().any(|known| name.eq_ignore_ascii_case(known));
+    }
+    is("do") || is("call") || is("load") || is("discard")
+}
+
+/// The name behind SET or RESET.
+fn setting(rest: &[u8]) -> Option<&[u8]> {
+    let rest = take(rest, "session").unwrap_or(rest);
+    let (name, after) = word(blank(rest));
+    if name.eq_ignore_ascii_case(b"time") {
+        return take(after, "zone").map(|_| &b"timezone"[..]);
+    }
+    (!name.is_empty()).then_some(name)
+}
+
+/// All words, wherever they are: in quotes and comments as well.
+fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
+    text.split(move |byte| !is_word(byte)).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Option<Transaction> {
+        transaction(text.as_bytes())
+    }
+
+    #[test]
+    fn the_plainest_transactions_are_known() {
+        for text in [
+            "begin",
+            "BEGIN;",
+            " /* x */ Begin Work ; -- y",
+            "begin transaction",
+            "begin isolation level read committed",
+            "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
+            "begin read write not deferrable",
+        ] {
+            assert_eq!(of(text), Some(Transaction::Begin), "{text}");
+        }
+        assert_eq!(of("start transaction read only"), Some(Transaction::Start));
+        for text in ["commit", "END", "commit work;", "end transaction", "commit and no chain"] {
+            assert_eq!(of(text), Some(Transaction::Commit), "{text}");
+        }
+        for text in ["rollback", "abort", "ROLLBACK WORK", "rollback and no chain ;"] {
+            assert_eq!(of(text), Some(Transaction::Rollback), "{text}");
+        }
+    }
+
+    #[test]
+    fn whatever_says_more_is_another() {
+        for text in [
+            "",
+            "b",
+            "begin isolation level serializable",
+            "begin isolation level repeatable read",
+            "begin isolation level read",
+            "begin read only,",
+            "begin deferrable",
+            "begin; select 1",
+            "begin x",
+            "start",
+            "start slave",
+            "commit and chain",
+            "commit prepared 'x'",
+            "rollback to savepoint a",
+            "rollback to a",
+            "rollback prepared 'x'",
+            "abort and chain",
+            "end x",
+            "commit; begin",
+            "select 1",
+            "create table a ()",
+            "alter table a add b int",
+        ] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_session_keeps_is_noticed() {
+        for text in [
+            "set search_path = x",
+            "SET role bob",
+            "set session authorization bob",
+            "set extra_float_digits to 0",
+            "reset role",
+            "select set_config('a.b', 'c', false)",
+            "create temp table t ()",
+            "CREATE LOCAL TEMPORARY TABLE t ()",
+            "create table pg_temp.t ()",
+            "select 1 into temp x",
+            "select 1; set search_path = x",
+            "set timezone = 'UTC'; set search_path = x",
+            "do $$ begin end $$",
+            "call p()",
+            "discard temp",
+            "set local role bob",
+        ] {
+            assert_eq!(leaves(text.as_bytes()), Leaves::Something, "{text}");
+        }
+        for text in [
+            "select 1",
+            "set timezone = 'UTC'",
+            "SET TIME ZONE 'UTC';",
+            "set application_name to 'a'",
+            "set session statement_timeout = 0",
+            "set names 'utf8'",
+            "insert into offset_table values (1)",
+            "update t set a = 1",
+            "begin; update t set a = 1; commit",
+            "insert into t values (1) on conflict do nothing",
+            "reset all",
+            "create table temperatures ()",
+        ] {
+            assert_eq!(leaves(text.as_bytes()), Leaves::Nothing, "{text}");
+        }
+        assert_eq!(leaves(b"discard all;"), Leaves::Clean);
+    }
+}
