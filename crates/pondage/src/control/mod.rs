@@ -64,11 +64,11 @@ pub struct Control {
     dialer: Arc<Dialer>,
     auth_queries: AuthQueries,
     judges: Judges,
-    /// Statements that are named to be cached.
-    named: Arc<Registry>,
     caches: Arc<Caches>,
     /// Started when the first database is followed.
     streams: OnceLock<Option<Streams>>,
+    /// Statements that are named to be cached.
+    named: Arc<Registry>,
     redis: Option<Arc<redis::Shared>>,
     handshakes: Semaphore,
     cancels: Semaphore,
