@@ -36,6 +36,12 @@ const STATUS_INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// next begins behind it.
 pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
+/// The header of the first page of a file of the log; those of others are shorter, by less than a
+/// record.
+///
+/// Source: `SizeOfXLogLongPHD` in src/include/access/xlog_internal.h.
+const PAGE_HEADER_BYTES: u64 = 40;
+
 /// A buffer that grew for a large message is given back beyond this.
 const INBOX_BYTES_KEPT: usize = 1 << 20;
 
@@ -178,13 +184,23 @@ impl Client {
             }
         };
         // What was told before an error counts.
-        if self.told > before && self.phase == Phase::Streaming {
-            changes.progress(self.told);
+        if self.told > before.max(self.start) {
+            changes.progress(self.told + self.page_header());
             if self.eager {
                 self.report(now, false);
             }
         }
         done
+    }
+
+    /// Where a record has ended with its page, the next is inserted behind the next page's header:
+    /// `pg_current_wal_insert_lsn` is further than the stream comes before something is written.
+    /// Nothing but a header can end there.
+    fn page_header(&self) -> u64 {
+        match self.told.checked_rem(self.options.server.wal_block) {
+            Some(0) => PAGE_HEADER_BYTES,
+            _ => 0,
+        }
     }
 
     /// Takes every whole message; gives the bytes that they had.

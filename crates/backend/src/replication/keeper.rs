@@ -256,8 +256,11 @@ impl Keeper {
         self.look = Look::new(self.server.clone(), &self.name, publication, tables, &edges);
         let planned = self.changes.is_some();
         let changes = self.look.changes().map_err(Ended::Refused)?;
+        let mut endangered = HashSet::new();
         if !planned {
-            self.changes = Some(self.due(changes));
+            let mut changes = self.due(changes);
+            endangered = self.look.endangered(changes.make_contiguous());
+            self.changes = Some(changes);
         } else if self.publication.is_none() {
             let why = self.complaint.clone().unwrap_or_default();
             return Err(Ended::Lost(format!("the publication could not be created: {why}")));
@@ -267,7 +270,8 @@ impl Keeper {
             false => Phase::Definitions,
         };
         // Before anything is dropped from the publication, and whoever dropped it.
-        let now: HashSet<u32> = self.look.published().iter().map(|table| table.oid).collect();
+        let mut now: HashSet<u32> = self.look.published().iter().map(|table| table.oid).collect();
+        now.retain(|oid| !endangered.contains(oid));
         self.waiting.retain(|oid, _| now.contains(oid));
         let left = self.published.iter().filter(|table| now.contains(&table.oid)).cloned();
         let left: Vec<PublishedTable> = left.collect();

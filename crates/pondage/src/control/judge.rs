@@ -240,6 +240,12 @@ impl Judges {
     }
 }
 
+/// Whether a built-in function is stable for no other reason than settings.
+#[cfg(test)]
+pub fn depends_on_settings(function: &str) -> bool {
+    stable::depends(function).is_some()
+}
+
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -53,7 +53,7 @@ impl Process for Control {
     }
 
     fn caches(&self) -> &Registry {
-        &self.named
+        &self.caches.named
     }
 
     fn streams(&self) -> Vec<Standing> {
@@ -101,7 +101,7 @@ impl Control {
         self.dialer.forget();
         self.auth_queries.forget();
         self.judges.reload();
-        self.named.configure(&new);
+        self.caches.named.configure(&new);
         for worker in &self.workers {
             worker.send(ToWorker::Reload { config: new.clone(), tls: listen_tls.clone() });
         }

@@ -19,7 +19,11 @@ use crate::control::messages::{OpenError, OpenKind};
 use crate::control::open::Session;
 
 /// Beside [`SETTINGS`]: nobody waits long for a look, or for the lock of a publication.
-const OWN_SETTINGS: [(&str, &str); 2] = [("statement_timeout", "30s"), ("lock_timeout", "1s")];
+const OWN_SETTINGS: [(&str, &str); 3] = [
+    ("statement_timeout", "30s"),
+    ("lock_timeout", "1s"),
+    ("default_transaction_read_only", "off"),
+];
 
 /// Most bytes of all rows of one answer.
 const ANSWER_BYTES_MAX: usize = 128 << 20;

@@ -179,6 +179,11 @@ impl Evidence {
         if let Some(obstacle) = reads.obstacles.first() {
             self.refuse(&piece.within, obstacle);
         }
+        // They are found in two ways, and one that is missed would never be watched.
+        let read: BTreeSet<&sql::Name> = reads.tables.iter().map(|table| &table.relation).collect();
+        if read != piece.analysis.relations.iter().collect() {
+            self.refuse(&piece.within, "the parser counts its tables in two ways");
+        }
         for (place, table) in reads.tables.iter().enumerate() {
             let relation = answers.relations.get(&key(&table.relation));
             let oid = relation.and_then(|relation| relation.oid.parse().ok());

@@ -82,13 +82,13 @@ CREATE VIEW over_counted AS SELECT * FROM counted;
 const NEWER: &str = "CREATE VIEW app.asking WITH (security_invoker) AS SELECT id FROM app.orders;
     CREATE VIEW app.not_asking WITH (security_invoker = false) AS SELECT id FROM app.orders;";
 
-struct Court {
-    server: Server,
-    judges: Judges,
+pub struct Court {
+    pub server: Server,
+    pub judges: Judges,
 }
 
 impl Court {
-    async fn open() -> Court {
+    pub async fn open() -> Court {
         let server = Server::start().await;
         server.run(DATABASE).await;
         server.run(NEWER).await;
@@ -99,9 +99,17 @@ impl Court {
         self.server.config("scram")
     }
 
-    async fn judge(&self, text: &str) -> Result<Arc<Cacheable>, String> {
+    pub async fn judge(&self, text: &str) -> Result<Arc<Cacheable>, String> {
         let verdict = self.judges.judge(&self.config(), None, text.as_bytes()).await;
         verdict.unwrap_or_else(|e| panic!("{text}: {e}")).cache
+    }
+
+    pub async fn admin(&self) -> tokio_postgres::Client {
+        let admin = self.server.cluster.admin("postgres");
+        let (client, connection) = admin.connect(tokio_postgres::NoTls).await.expect("connect");
+        tokio::spawn(connection);
+        client.batch_execute("SET search_path = app, public").await.expect("search_path");
+        client
     }
 
     /// The lines of the verdict without `table `, or the reason behind `no: `.

@@ -157,6 +157,10 @@ impl Plane {
         if let Some(taken) = self.cache_command(slot, header, bytes) {
             return taken;
         }
+        // A request that was held or refused took no answer along.
+        if self.clients[slot].fill.is_some() && self.quiet_status(slot).is_some() {
+            self.clients[slot].fill = None;
+        }
         if let Some(taken) = self.join(slot, header, bytes) {
             return taken;
         }
