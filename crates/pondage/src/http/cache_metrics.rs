@@ -84,9 +84,11 @@ const STREAMS: [Gauge; 4] = [
     ("pondage_cache_stream_up", "1 while the database's changes are followed.", |stream| {
         u64::from(stream.state == State::Following)
     }),
-    ("pondage_cache_stream_lag_bytes", "How far the stream is behind the server's log.", |stream| {
-        stream.lag()
-    }),
+    (
+        "pondage_cache_stream_lag_bytes",
+        "How far the stream is behind the server's log.",
+        |stream| stream.lag(),
+    ),
     (
         "pondage_cache_stream_slot_bytes",
         "WAL that the server keeps because of the stream.",
