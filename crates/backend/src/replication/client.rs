@@ -79,6 +79,8 @@ pub struct Client {
     start: u64,
     /// Everything before it has been told.
     told: u64,
+    /// The server has said how far it is, in what was received last.
+    is_further: bool,
     /// When the last told transaction was committed, by the server's clock, and when it was told.
     committed: Option<(i64, Moment)>,
     heard: Moment,
@@ -107,6 +109,7 @@ impl Client {
             decoder: Decoder::new(),
             start: 0,
             told: 0,
+            is_further: false,
             committed: None,
             heard: now,
             sent: (now, 0),
@@ -166,7 +169,7 @@ impl Client {
         changes: &mut dyn Changes,
     ) -> Result<(), Ended> {
         self.heard = now;
-        let before = self.told;
+        self.is_further = false;
         let done = match self.inbox.is_empty() {
             true => self.messages(bytes, now, changes).map(|used| {
                 self.inbox.extend_from_slice(&bytes[used..]);
@@ -184,7 +187,7 @@ impl Client {
             }
         };
         // What was told before an error counts.
-        if self.told > before.max(self.start) {
+        if self.is_further {
             changes.progress(self.told + self.page_header());
             if self.eager {
                 self.report(now, false);
@@ -310,11 +313,13 @@ impl Client {
                 if let Some(committed) = self.decoder.take(data, changes).map_err(Ended::Lost)? {
                     // Commits come in the order of the log.
                     self.told = self.told.max(committed.end);
+                    self.is_further = true;
                     self.committed = Some((committed.time, now));
                 }
             }
             FromServer::Keepalive { end, reply, .. } => {
                 self.told = self.told.max(end);
+                self.is_further = true;
                 self.pinged = false;
                 if std::mem::take(&mut self.ping_again) {
                     self.ping(now);

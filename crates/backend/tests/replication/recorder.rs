@@ -7,6 +7,8 @@ use wire::pg::pgoutput::{Field, Relation, Tuple};
 pub struct Recorder {
     pub lines: Vec<String>,
     pub progress: u64,
+    /// Times that it was told.
+    pub progressed: usize,
 }
 
 fn names(tables: &[PublishedTable]) -> String {
@@ -82,7 +84,8 @@ impl Changes for Recorder {
     }
 
     fn progress(&mut self, lsn: u64) {
-        assert!(lsn > self.progress, "{lsn} after {}", self.progress);
+        self.progressed += 1;
+        assert!(lsn >= self.progress, "{lsn} after {}", self.progress);
         self.progress = lsn;
     }
 }
