@@ -10,7 +10,7 @@ use super::messages::{Shutdown, ToWorker};
 use super::{tls, Control};
 use crate::config::{self, Config, PoolConfig};
 use crate::console::{Condition, Pending, Process};
-use crate::stream::Standing;
+use crate::stream::{Standing, Streams};
 use crate::worker::redis;
 
 impl Process for Control {
@@ -57,7 +57,11 @@ impl Process for Control {
     }
 
     fn streams(&self) -> Vec<Standing> {
-        Vec::new()
+        self.streams.get().into_iter().flatten().flat_map(Streams::standing).collect()
+    }
+
+    fn kept(&self) -> cache::store::Standing {
+        self.caches.store().standing()
     }
 
     fn judge_cache<'a>(

@@ -253,6 +253,14 @@ impl Shape {
         self.named.1.as_ref()
     }
 
+    /// Tells who has named it what the verdict has against it.
+    pub fn tell_verdict(&mut self, names: &Named) {
+        let named = self.named(names).cloned();
+        if let (Some(cache), Some(verdict)) = (named, &self.verdict) {
+            cache.judged(verdict.cache.as_ref().err().cloned());
+        }
+    }
+
     /// Adds what has been counted here to what is counted where it is named.
     pub fn tell(&mut self) {
         let now = [self.hits, self.misses, self.fills, self.waits];

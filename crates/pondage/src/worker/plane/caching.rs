@@ -376,6 +376,7 @@ impl Plane {
         cache.plans |= plan.is_some();
         if let Some(shape) = pool.shapes.get_mut(id) {
             shape.kept = plan;
+            shape.tell_verdict(&self.caches[cache.at].names);
         }
     }
 
