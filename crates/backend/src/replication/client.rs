@@ -154,6 +154,12 @@ impl Client {
         self.tables = tables;
     }
 
+    /// Whether a table was described for the first time since the last call. It may be one that
+    /// nobody has looked at, such as a new partition.
+    pub fn new_table(&mut self) -> bool {
+        std::mem::take(&mut self.decoder.is_new)
+    }
+
     fn clock(&self, now: Moment) -> i64 {
         self.options.epoch.saturating_add(i64::try_from(now.0).unwrap_or(i64::MAX))
     }

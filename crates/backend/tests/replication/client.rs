@@ -301,6 +301,17 @@ fn what_makes_no_sense_ends_the_stream() {
 }
 
 #[test]
+fn a_table_that_is_described_for_the_first_time_is_noticed_once() {
+    let mut rig = Rig::streaming(150_000);
+    assert!(!rig.client.new_table());
+    let described = change(&Message::Relation { xid: None, relation: relation(9, 2) });
+    rig.hear(&described, 0).expect("a relation");
+    assert!(rig.client.new_table() && !rig.client.new_table());
+    rig.hear(&described, 0).expect("the same");
+    assert!(!rig.client.new_table());
+}
+
+#[test]
 fn what_was_told_before_an_error_counts() {
     let mut rig = Rig::streaming(150_000);
     let bytes = [keepalive(900, false), error("57P01", "shut down")].concat();

@@ -18,6 +18,8 @@ struct Database {
     replication: bool,
     publication: bool,
     tables: BTreeMap<u32, Table>,
+    /// Children and parents.
+    edges: Vec<(u32, u32)>,
     /// A statement that names it fails.
     locked: Option<u32>,
     definitions: &'static str,
@@ -43,6 +45,7 @@ fn database(tables: &[Table]) -> Database {
         replication: true,
         publication: false,
         tables: tables.iter().map(|table| (table.oid, table.clone())).collect(),
+        edges: Vec::new(),
         locked: None,
         definitions: "one",
         snapshot: (50, 50),
@@ -97,7 +100,9 @@ impl Database {
             return Ok(self.tables.values().map(|table| some(row(table))).collect());
         }
         if sql.starts_with("SELECT inhrelid") {
-            return Ok(Vec::new());
+            let edge =
+                |(child, parent): &(u32, u32)| some(vec![child.to_string(), parent.to_string()]);
+            return Ok(self.edges.iter().map(edge).collect());
         }
         if sql.starts_with("SELECT concat_ws") {
             return Ok(vec![some(vec![self.definitions.to_owned()])]);
@@ -232,6 +237,31 @@ fn a_table_goes_before_it_is_dropped_and_comes_when_it_is_safe() {
     (table.named, table.told, table.owned) = (false, false, false);
     let round = database.round(&mut keeper).expect("a round");
     assert_eq!(round.told[0].0, [3]);
+}
+
+#[test]
+fn a_new_partition_comes_at_once_and_a_new_child_takes_its_parent_out() {
+    let root = Table { kind: b'p', ..keyed(1) };
+    let part = |oid| Table { partition: true, told: true, ..keyed(oid) };
+    let mut database = database(&[root, part(2), keyed(5)]);
+    database.edges = vec![(2, 1)];
+    let mut keeper = following(&mut database);
+    assert_eq!(oids(keeper.published()), [1, 2, 5]);
+    // Older transactions run on.
+    database.snapshot = (60, 70);
+    database.tables.insert(3, part(3));
+    database.edges.push((3, 1));
+    let round = database.round(&mut keeper).expect("a round");
+    assert_eq!(round.told[0].0, [1, 2, 3, 5]);
+    assert_eq!(keeper.published()[2].ancestors, [1]);
+    database.tables.insert(6, keyed(6));
+    database.edges.push((6, 5));
+    let round = database.round(&mut keeper).expect("a round");
+    assert_eq!(round.told.len(), 1);
+    assert_eq!(round.told[0].0, [1, 2, 3]);
+    database.snapshot = (70, 80);
+    let round = database.round(&mut keeper).expect("a round");
+    assert_eq!(round.told[0].0, [1, 2, 3, 5, 6]);
 }
 
 #[test]

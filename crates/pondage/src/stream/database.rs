@@ -195,6 +195,10 @@ impl Database {
                 // The receiver lives as long as the sender.
                 let _ = begun.send(true);
             }
+            // A look soon: it may be a partition that was made a moment ago.
+            if stream.client.new_table() {
+                let _ = begun.send(true);
+            }
             let tick = stream.client.next_tick().map(|moment| self.clock.instant(moment));
             let ticks = tick.unwrap_or_else(Instant::now);
             tokio::select! {

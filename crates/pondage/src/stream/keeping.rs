@@ -117,7 +117,7 @@ impl Keeping {
         }
     }
 
-    /// Looks again and again, at once when the stream begins.
+    /// Looks again and again, and at once whenever `begun` is sent.
     ///
     /// # Errors
     /// Always: it ends when the stream can't go on.

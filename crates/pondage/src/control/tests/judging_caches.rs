@@ -11,7 +11,7 @@ use super::server::Server;
 use crate::config::PoolConfig;
 use crate::control::dial::Dialer;
 use crate::control::judge::Judges;
-use crate::route::{is_timeless, Cacheable};
+use crate::route::Cacheable;
 
 const DATABASE: &str = r#"
 CREATE SCHEMA app; CREATE SCHEMA other;
@@ -433,17 +433,6 @@ async fn c10_dates_may_be_words_and_texts_may_be_dates() {
         slots("SELECT note || 'x' FROM orders GROUP BY note || 'x'").await,
         [(Literal(0), 1184, true), (Literal(1), 1184, true)]
     );
-}
-
-#[test]
-fn words_are_not_timeless() {
-    for text in ["now", "today", "{2024-01-01,now}", "10:00 tomorrow", "1 Jan 2024", "", "infinity"]
-    {
-        assert!(!is_timeless(text.as_bytes()), "{text}");
-    }
-    for text in ["2024-01-01", "2024-01-01T10:00:00.5Z", "2024-01-01 10:00:00+02", "{2024-01-01}"] {
-        assert!(is_timeless(text.as_bytes()), "{text}");
-    }
 }
 
 #[tokio::test]

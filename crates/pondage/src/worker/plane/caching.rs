@@ -23,7 +23,7 @@ use wire::pg::frontend::{BindTail, Parse};
 use super::company::is_sound;
 use super::requests::Taken;
 use super::{Plane, PoolState};
-use crate::config::CacheMode;
+use crate::config::{CacheMode, Coalesce};
 use crate::control::messages::PoolName;
 use crate::route::{Way, Why};
 use crate::session::client::{Hold, NONE};
@@ -272,8 +272,7 @@ impl Plane {
     }
 
     fn answer_kept(&mut self, slot: u32, id: u32, ask: &Ask<'_>, entry: &Entry) {
-        let begun = self.clients[slot].begun.is_some();
-        let status = if begun { TxStatus::InTransaction } else { TxStatus::Idle };
+        let status = self.clients[slot].status();
         self.tell(slot, |out| {
             let description = entry.description().unwrap_or_default();
             match &ask.bound {
@@ -313,7 +312,7 @@ impl Plane {
         let pool = &mut self.pools[client.pool as usize];
         pool.totals.cached.hits += 1;
         pool.totals.query_count += 1;
-        if !begun {
+        if status == TxStatus::Idle {
             pool.totals.xact_count += 1;
         }
         if let Some(shape) = pool.shapes.get_mut(id) {
@@ -336,6 +335,18 @@ impl Plane {
                 }
             }
         }
+    }
+
+    /// Whether a read in a transaction of which no server knows may be sent outside of it: it has
+    /// its own snapshot there as well, and does nothing but read.
+    pub(super) fn reads_outside(&self, slot: u32, shape: u32) -> bool {
+        let client = &self.clients[slot];
+        let pool = &self.pools[client.pool as usize];
+        let plain = client.reads.as_ref().is_none_or(|reads| !reads.strange);
+        client.begun.is_some()
+            && plain
+            && pool.config.coalesce != Coalesce::Off
+            && pool.shapes.get(shape).is_some_and(|shape| shape.kept.is_some())
     }
 
     /// A text goes to PostgreSQL that may make this session unlike the pool's others.
