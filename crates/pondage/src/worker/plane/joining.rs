@@ -76,7 +76,7 @@ impl Plane {
                 return Some(taken);
             }
         }
-        if !joins && !(kept && self.reads_outside(slot, shape)) {
+        if !(joins || kept && self.reads_outside(slot, shape)) {
             self.judge_alone(slot, shape, text);
             return None;
         }
@@ -146,7 +146,7 @@ impl Plane {
                 }
             }
         }
-        if !joins && !(kept && self.reads_outside(slot, shape)) {
+        if !(joins || kept && self.reads_outside(slot, shape)) {
             self.judge_alone(slot, shape, text);
             return None;
         }
