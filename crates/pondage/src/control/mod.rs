@@ -194,10 +194,6 @@ impl Control {
                 let kept = cacheable
                     .filter(|_| caches)
                     .map(|cacheable| self.caches.plan(&pool, &text, cacheable, definitions));
-                if let (Some(_), Some(streams)) = (&kept, self.streams()) {
-                    // So that the applier looks at what is to be watched, if nothing else comes.
-                    streams.ping(&config.database);
-                }
                 if kept.as_ref().is_some_and(|plan| !plan.is_watched()) {
                     // Where nothing is written the stream would tell nothing for a while.
                     let streams = self.streams.get().and_then(Option::as_ref);

@@ -327,6 +327,10 @@ impl Plane {
     pub(super) fn redefined_by(&mut self, slot: u32) {
         let pool = self.clients[slot].pool as usize;
         let database = self.pools[pool].name.database.clone();
+        if let Some(cache) = &self.pools[pool].cache {
+            // What was kept is not found any more, by no worker, before the client is told.
+            self.caches[cache.at].shared.redefine();
+        }
         self.redefined(&database);
         self.effects.push(Effect::Control(ToControl::Redefined { database }));
     }
