@@ -25,7 +25,7 @@ use super::requests::Taken;
 use super::{Plane, PoolState};
 use crate::config::{CacheMode, Coalesce};
 use crate::control::messages::PoolName;
-use crate::route::{Way, Why};
+use crate::route::{Share, Way, Why};
 use crate::session::client::{Hold, NONE};
 use crate::session::explain::Last;
 
@@ -380,10 +380,11 @@ impl Plane {
         let Some(cache) = &mut pool.cache else { return };
         // What has changed meanwhile it does not know.
         let current = self.caches[cache.at].shared.definitions() == definitions;
-        let plan = plan.filter(|_| current);
-        cache.plans |= plan.is_some();
         if let Some(shape) = pool.shapes.get_mut(id) {
-            shape.kept = plan;
+            // Where statements of a transaction share a snapshot by default, none is kept.
+            let own = shape.verdict.as_ref().is_some_and(|verdict| verdict.share == Share::Batch);
+            shape.kept = plan.filter(|_| current && own);
+            cache.plans |= shape.kept.is_some();
             shape.tell_verdict(&self.caches[cache.at].names);
         }
     }
