@@ -257,7 +257,7 @@ impl Shape {
     pub fn tell_verdict(&mut self, names: &Named) {
         let named = self.named(names).cloned();
         if let (Some(cache), Some(verdict)) = (named, &self.verdict) {
-            cache.judged(verdict.cache.as_ref().err().cloned());
+            cache.judged(&verdict.cache);
         }
     }
 
