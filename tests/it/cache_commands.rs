@@ -157,6 +157,28 @@ fn named_statements_are_answered_from_memory_until_they_are_dropped() {
 }
 
 #[test]
+fn advice_counts_what_would_have_been_answered_and_changes_nothing() {
+    let database = cluster().database();
+    direct(&database).run(TABLE);
+    let config = Config::of(&database).set("cache.mode", "advise").set("cache.user", APP);
+    let gateway = Gateway::start(config);
+    let mut client = gateway.client(&database);
+    let text = "select n from t where id = 5";
+    wait::until("a read that would have been answered", || {
+        assert_eq!(client.one(text), "5");
+        let proxied = gateway.show("proxied queries");
+        let row = proxied.iter().find(|row| row["query"] == "select n from t where id=$1");
+        row.is_some_and(|row| row["would_hit"] != "0" && row["cacheable"] == "yes")
+    });
+    assert_ne!(client.rows("explain last statement")[1][0].as_deref(), Some("Way: cache"));
+    client.run("begin");
+    assert_eq!(client.one(text), "5");
+    client.run("update t set n = 50 where id = 5");
+    client.run("commit");
+    assert_eq!(client.one(text), "50");
+}
+
+#[test]
 fn in_a_transaction_postgresql_is_asked_and_does_not_know_it() {
     let (database, gateway) = start();
     let mut client = gateway.client(database);

@@ -246,7 +246,7 @@ pub enum Coalesce {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheMode {
     Off,
-    /// None, but changes are followed as if some were.
+    /// None; what `Auto` would have answered is counted.
     Advise,
     /// Those that somebody named.
     Manual,

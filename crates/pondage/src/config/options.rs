@@ -524,8 +524,8 @@ pub static TABLE: &[Row] = &[
 
     row(CACHE, "mode", Kind::Choice(CacheMode::WORDS), Preset::Text(default::CACHE_MODE.name()),
         &[],
-        "`off`: every read goes to PostgreSQL; `advise`: too, but changes are followed, so that \
-         SHOW STREAMS and SHOW PROXIED QUERIES tell what a cache could do; `manual`: reads that \
+        "`off`: every read goes to PostgreSQL; `advise`: too, and what \
+         `auto` would have answered from memory is counted; `manual`: reads that \
          `CREATE CACHE` or `caches` names are cached; `auto`: those that can be, once the same \
          question comes again."),
     row(CACHE, "freshness", Kind::Choice(Freshness::WORDS),

@@ -15,6 +15,7 @@ use super::{columns, streams, Failure};
 use crate::config::{duration_text, is_console, CacheMode, Config, Definition, PoolConfig};
 use crate::control::caches::{CacheInfo, Created, Refused, CACHES_MAX};
 use crate::control::messages::ConsoleUser;
+use crate::route::Cacheable;
 use crate::stream::{Standing, State};
 
 /// Of a statement, so many characters are shown.
@@ -66,7 +67,8 @@ impl Operator {
         notices: &mut Vec<Notice>,
     ) -> Result<(), Failure> {
         let database = self.database_of(who, &definition.database)?;
-        if let Err(why) = self.judge(who, &database, definition).await? {
+        let verdict = self.judge(who, &database, definition).await?;
+        if let Err(why) = verdict {
             return Err(Failure::new(
                 sqlstate::FEATURE_NOT_SUPPORTED,
                 "results of this statement can't be cached",
@@ -75,19 +77,24 @@ impl Operator {
             .hint("It works as before: PostgreSQL answers it."));
         }
         let registry = self.process().caches();
-        match registry.create(&database, definition).map_err(refused)? {
-            Created::New(cache) if definition.name.is_none() => {
-                notices.push(notice("NOTICE", format!("its name is {}", cache.name), None));
-            }
-            Created::New(_) => {}
+        let created = registry.create(&database, definition).map_err(refused)?;
+        let (cache, message) = match &created {
+            Created::New(cache) if definition.name.is_some() => (cache, None),
+            Created::New(cache) => (cache, Some(format!("its name is {}", cache.name))),
             Created::Changed(cache) => {
-                let message = format!("cache {} has other options now", cache.name);
-                notices.push(notice("NOTICE", message, None));
+                (cache, Some(format!("cache {} has other options now", cache.name)))
             }
             Created::Known(cache) => {
-                let message = format!("cache {} is there already", cache.name);
-                notices.push(notice("NOTICE", message, None));
+                (cache, Some(format!("cache {} is there already", cache.name)))
             }
+        };
+        cache.judged(&verdict);
+        notices.extend(message.map(|message| notice("NOTICE", message, None)));
+        let streams = self.process().streams();
+        let stream = streams.iter().find(|stream| stream.database == database);
+        if let Some(why) = stream.and_then(|stream| not_followed(cache, stream)) {
+            let message = "changes of one of its tables are not followed".to_owned();
+            notices.push(notice("WARNING", message, Some(why)));
         }
         let config = self.process().config();
         if let mode @ (CacheMode::Off | CacheMode::Advise) = mode_of(&config, &database) {
@@ -99,13 +106,13 @@ impl Operator {
         Ok(())
     }
 
-    /// What parser and catalogues say about a statement: a line for each table, or why not.
+    /// What parser and catalogues say about a statement.
     async fn judge(
         &self,
         who: &ConsoleUser,
         database: &str,
         definition: &Definition,
-    ) -> Result<Result<Vec<String>, String>, Failure> {
+    ) -> Result<Result<Arc<Cacheable>, String>, Failure> {
         let config = self.process().config();
         let pool = pool_of(&config, who, database).ok_or_else(|| {
             let message = format!("no such database: {database}");
@@ -171,9 +178,9 @@ fn notice(severity: &'static str, message: String, detail: Option<String>) -> No
     Notice { severity, message, detail }
 }
 
-fn explained(judged: Result<Vec<String>, String>) -> Table {
+fn explained(judged: Result<Arc<Cacheable>, String>) -> Table {
     let lines = match judged {
-        Ok(lines) => [vec!["Cacheable: yes".to_owned()], lines].concat(),
+        Ok(cacheable) => [&["Cacheable: yes".to_owned()][..], &cacheable.lines].concat(),
         Err(why) => vec!["Cacheable: no".to_owned(), format!("Why: {why}")],
     };
     let rows = lines.into_iter().map(|line| vec![Value::text(line)]).collect();
@@ -226,12 +233,9 @@ fn row(config: &Config, cache: &CacheInfo, stream: Option<&Standing>) -> Vec<Val
     let lag = cache.max_lag.or(pool.as_ref().map(|pool| pool.cache_max_lag));
     let counters = &cache.counters;
     let (hits, misses) = (load(&counters.hits), load(&counters.misses));
-    let (state, why) = match (mode, cache.why_not(), stream.map(|stream| &stream.state)) {
-        (CacheMode::Off | CacheMode::Advise, _, _) => ("off", String::new()),
-        (_, Some(why), _) => ("refused", String::clone(&why)),
-        (_, None, Some(State::Following)) => ("ready", String::new()),
-        (_, None, None) => ("waiting", "nobody has used the database yet".to_owned()),
-        (_, None, Some(state)) => ("waiting", streams::why(state)),
+    let (state, why) = match mode {
+        CacheMode::Off | CacheMode::Advise => ("off", String::new()),
+        CacheMode::Manual | CacheMode::Auto => state(cache, stream),
     };
     vec![
         Value::text(cache.name.clone()),
@@ -251,7 +255,31 @@ fn row(config: &Config, cache: &CacheInfo, stream: Option<&Standing>) -> Vec<Val
     ]
 }
 
-pub fn load(counter: &AtomicU64) -> u64 {
+/// How it does where the mode lets it, and why.
+fn state(cache: &CacheInfo, stream: Option<&Standing>) -> (&'static str, String) {
+    if let Some(why) = cache.verdict().and_then(|judged| judged.why_not.clone()) {
+        return ("refused", why);
+    }
+    match stream {
+        None => ("waiting", "nobody has used the database yet".to_owned()),
+        Some(stream) if stream.state != State::Following => {
+            ("waiting", streams::why(&stream.state))
+        }
+        Some(stream) => match not_followed(cache, stream) {
+            Some(why) => ("waiting", why),
+            None => ("ready", String::new()),
+        },
+    }
+}
+
+/// A table of the statement whose changes are not told.
+fn not_followed(cache: &CacheInfo, stream: &Standing) -> Option<String> {
+    let judged = cache.verdict()?;
+    let mut read = stream.tables.iter().filter(|table| judged.tables.contains(&table.oid));
+    read.find_map(streams::not_told)
+}
+
+fn load(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
@@ -261,7 +289,7 @@ fn percent(part: u64, whole: u64) -> Value {
 }
 
 /// On one line, and not longer than a line of a report can be.
-pub fn shown(query: &str) -> String {
+fn shown(query: &str) -> String {
     let mut line = query.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((end, _)) = line.char_indices().nth(QUERY_CHARS_MAX) {
         line.truncate(end);

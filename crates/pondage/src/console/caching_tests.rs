@@ -1,5 +1,7 @@
 use std::sync::atomic::Ordering;
 
+use backend::replication::plan::{TableStanding, Unfit};
+
 use super::super::command::{parse, Request, Show};
 use super::super::fixture::{self, Fake};
 use super::*;
@@ -62,7 +64,16 @@ async fn a_cache_is_created_seen_and_dropped_on_the_console() {
     *fake.streams.lock().expect("not poisoned") = vec![stream];
     let rows = run(&operator, &root, "show caches").await;
     assert!(rows[0].ends_with("|ready|"), "{rows:?}");
-    cache.judged(Some("table t has no identity".to_owned()));
+    let table =
+        |told| TableStanding { oid: 7, schema: "public".to_owned(), name: "t".to_owned(), told };
+    let tables = Arc::new(vec![table(Err(Unfit::Unpublished))]);
+    fake.streams.lock().expect("not poisoned")[0].tables = tables;
+    let rows = run(&operator, &root, "show caches").await;
+    let why = "public.t: it is not in the publication yet";
+    assert!(rows[0].ends_with(&format!("|waiting|{why}")), "{rows:?}");
+    let said = run(&operator, &root, create).await;
+    assert_eq!(said[1], "changes of one of its tables are not followed");
+    cache.judged(&Err("table t has no identity".to_owned()));
     let rows = run(&operator, &root, "SHOW CACHES").await;
     assert!(rows[0].ends_with("|refused|table t has no identity"), "{rows:?}");
     assert!(run(&operator, &root, "drop cache one").await.is_empty());

@@ -130,7 +130,7 @@ const CACHES: &[Column] = columns! {
 };
 const PROXIED_QUERIES: &[Column] = columns! {
     Text: "database" "user" "query";
-    Numeric: "calls" "total_time";
+    Numeric: "calls" "total_time" "would_hit";
     Text: "cacheable" "why";
 };
 const STREAMS: &[Column] = columns! {

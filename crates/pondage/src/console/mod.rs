@@ -24,6 +24,7 @@ use wire::pg::{header, sqlstate};
 use crate::config::{Config, PoolConfig};
 use crate::control::caches::Registry;
 use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
+use crate::route::Cacheable;
 use crate::stream::Standing;
 use crate::worker::redis::Snapshot;
 
@@ -91,7 +92,7 @@ pub trait Process: Send + Sync + 'static {
     fn streams(&self) -> Vec<Standing>;
 
     /// What parser and catalogues say about caching a statement, as this pool's user sees the
-    /// database: a line for each table, or why it can't be.
+    /// database: what its answers depend on, or why it can't be.
     ///
     /// # Errors
     /// Why they could not be asked.
@@ -100,7 +101,7 @@ pub trait Process: Send + Sync + 'static {
         config: &'a PoolConfig,
         proven: Option<Credential>,
         text: &'a str,
-    ) -> Pending<'a, Result<Result<Vec<String>, String>, String>>;
+    ) -> Pending<'a, Result<Result<Arc<Cacheable>, String>, String>>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -39,6 +39,7 @@ fn proxied_row(shape: &QuerySnapshot) -> Option<Vec<Value>> {
         Value::text(read.normal.clone()),
         Value::from(shape.calls),
         Value::from(shape.time.sum_us),
+        Value::from(read.advised),
         Value::text(cacheable),
         Value::text(why.to_owned()),
     ])
@@ -88,6 +89,7 @@ fn add(sum: &mut QuerySnapshot, shape: &QuerySnapshot) {
     sum.errors += errors;
     if let (Some(sum), Some(read)) = (&mut sum.read, read) {
         sum.hits += read.hits;
+        sum.advised += read.advised;
         sum.named |= read.named;
         if sum.cacheable.is_none() {
             sum.cacheable.clone_from(&read.cacheable);

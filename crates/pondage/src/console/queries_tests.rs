@@ -143,7 +143,7 @@ fn counters_of_coalescing_are_sums_of_a_pools_workers() {
 fn reads_that_nobody_has_named_say_whether_they_could_be_cached() {
     let read = |normal: &str, cacheable| {
         let normal = normal.to_owned();
-        Some(ReadSnapshot { normal, hits: 0, named: false, cacheable })
+        Some(ReadSnapshot { normal, hits: 0, advised: 2, named: false, cacheable })
     };
     let mut one = shape("select ?", 3, 100);
     one.read = read("select $1", None);
@@ -157,7 +157,9 @@ fn reads_that_nobody_has_named_say_whether_they_could_be_cached() {
     let write = shape("delete from t", 9, 100);
     let workers = [worker(vec![one, refused, named, write]), worker(vec![judged])];
     let rows: Vec<String> = proxied(&workers).iter().map(|row| words(row).join("|")).collect();
-    let expected =
-        ["app|web|select now()|9|900|no|function now() is stable", "app|web|select $1|6|600|yes|"];
+    let expected = [
+        "app|web|select now()|9|900|2|no|function now() is stable",
+        "app|web|select $1|6|600|4|yes|",
+    ];
     assert_eq!(rows, expected);
 }

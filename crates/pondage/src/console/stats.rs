@@ -196,8 +196,9 @@ pub fn add(totals: &mut Totals, more: &Totals) {
 }
 
 fn add_cached(totals: &mut Cached, more: &Cached) {
-    let Cached { hits, misses, fills, waits, too_old, unsettled, unserved } = more;
+    let Cached { hits, advised, misses, fills, waits, too_old, unsettled, unserved } = more;
     totals.hits += hits;
+    totals.advised += advised;
     totals.misses += misses;
     totals.fills += fills;
     totals.waits += waits;

@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use backend::replication::plan::TableStanding;
+
 use super::show;
 use super::table::Value;
 use crate::stream::{Standing, State};
@@ -70,12 +72,14 @@ fn position(lsn: u64) -> String {
     format!("{:X}/{:X}", lsn >> 32, lsn & 0xffff_ffff)
 }
 
+/// Why changes of a table are not told, if they are not.
+pub fn not_told(table: &TableStanding) -> Option<String> {
+    let unfit = table.told.as_ref().err()?;
+    Some(format!("{}.{}: {unfit}", table.schema, table.name))
+}
+
 fn not_followed(stream: &Standing) -> String {
-    let why = |table: &backend::replication::plan::TableStanding| {
-        let unfit = table.told.as_ref().err()?;
-        Some(format!("{}.{}: {unfit}", table.schema, table.name))
-    };
-    let mut tables = stream.tables.iter().filter_map(why);
+    let mut tables = stream.tables.iter().filter_map(not_told);
     let mut named: Vec<String> = tables.by_ref().take(NAMED_MAX).collect();
     let others = tables.count();
     if others > 0 {
@@ -90,7 +94,7 @@ mod tests {
     use std::time::Duration;
 
     use backend::replication::missing::Missing;
-    use backend::replication::plan::{TableStanding, Unfit};
+    use backend::replication::plan::Unfit;
 
     use super::*;
 

@@ -15,6 +15,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use sha2::{Digest, Sha256};
 
 use crate::config::{Config, Definition, Freshness};
+use crate::route::Cacheable;
 
 /// Statements that are named, over all databases.
 pub const CACHES_MAX: usize = 4096;
@@ -38,8 +39,16 @@ pub struct CacheInfo {
     pub origin: Origin,
     pub created: SystemTime,
     pub counters: Counters,
-    /// Why its statements are not answered from memory, as it was last judged.
-    why_not: ArcSwapOption<String>,
+    judged: ArcSwapOption<Judged>,
+}
+
+/// What parser and catalogues have said of it last.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// Why its statements are not answered from memory.
+    pub why_not: Option<String>,
+    /// Those that it reads, with their partitions, by oid.
+    pub tables: Vec<u32>,
 }
 
 /// Who named it.
@@ -83,7 +92,7 @@ impl CacheInfo {
             origin,
             created: now,
             counters: Counters::default(),
-            why_not: ArcSwapOption::empty(),
+            judged: ArcSwapOption::empty(),
         }
     }
 
@@ -94,13 +103,19 @@ impl CacheInfo {
         named && same && self.normal == definition.normal
     }
 
-    /// Its statement was judged; none: nothing stands against it.
-    pub fn judged(&self, why_not: Option<String>) {
-        self.why_not.store(why_not.map(Arc::new));
+    /// Its statement was judged.
+    pub fn judged(&self, verdict: &Result<Arc<Cacheable>, String>) {
+        let tables = verdict.iter().flat_map(|cacheable| &cacheable.recipe.tables);
+        let judged = Judged {
+            why_not: verdict.as_ref().err().cloned(),
+            tables: tables.map(|table| table.oid).collect(),
+        };
+        self.judged.store(Some(Arc::new(judged)));
     }
 
-    pub fn why_not(&self) -> Option<Arc<String>> {
-        self.why_not.load_full()
+    /// None: it was not judged yet.
+    pub fn verdict(&self) -> Option<Arc<Judged>> {
+        self.judged.load_full()
     }
 }
 

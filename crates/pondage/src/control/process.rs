@@ -10,6 +10,7 @@ use super::messages::{Shutdown, ToWorker};
 use super::{tls, Control};
 use crate::config::{self, Config, PoolConfig};
 use crate::console::{Condition, Pending, Process};
+use crate::route::Cacheable;
 use crate::stream::{Standing, Streams};
 use crate::worker::redis;
 
@@ -69,10 +70,10 @@ impl Process for Control {
         config: &'a PoolConfig,
         proven: Option<Credential>,
         text: &'a str,
-    ) -> Pending<'a, Result<Result<Vec<String>, String>, String>> {
+    ) -> Pending<'a, Result<Result<Arc<Cacheable>, String>, String>> {
         Box::pin(async move {
             let verdict = self.judges.judge(config, proven, text.as_bytes()).await?;
-            Ok(verdict.cache.map(|cacheable| cacheable.lines.clone()))
+            Ok(verdict.cache)
         })
     }
 }

@@ -30,8 +30,13 @@ pub fn families(page: &mut Exposition, pools: &[PoolSnapshot], caches: &Caches) 
 
 type Counter = (&'static str, &'static str, fn(&Cached) -> u64);
 
-const COUNTERS: [Counter; 7] = [
+const COUNTERS: [Counter; 8] = [
     ("pondage_cache_hits_total", "Reads answered from memory.", |cached| cached.hits),
+    (
+        "pondage_cache_advised_total",
+        "In mode advise: reads that would have been answered from memory.",
+        |cached| cached.advised,
+    ),
     ("pondage_cache_misses_total", "Reads of which nothing valid was kept.", |cached| {
         cached.misses
     }),

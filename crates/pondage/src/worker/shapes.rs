@@ -63,6 +63,8 @@ pub struct Shape {
     named: (u64, Option<Arc<CacheInfo>>),
     pub worth: Worth,
     pub hits: u64,
+    /// In mode `advise`: would have been hits.
+    pub advised: u64,
     pub misses: u64,
     pub fills: u64,
     pub waits: u64,
@@ -236,6 +238,7 @@ impl Shape {
             named: (u64::MAX, None),
             worth: Worth::default(),
             hits: 0,
+            advised: 0,
             misses: 0,
             fills: 0,
             waits: 0,
@@ -257,7 +260,7 @@ impl Shape {
     pub fn tell_verdict(&mut self, names: &Named) {
         let named = self.named(names).cloned();
         if let (Some(cache), Some(verdict)) = (named, &self.verdict) {
-            cache.judged(verdict.cache.as_ref().err().cloned());
+            cache.judged(&verdict.cache);
         }
     }
 

@@ -57,6 +57,8 @@ pub struct ReadSnapshot {
     pub normal: String,
     /// Answered from memory.
     pub hits: u64,
+    /// In mode `advise`: would have been.
+    pub advised: u64,
     /// Somebody has named it.
     pub named: bool,
     /// Whether its results can be kept, or why not; none: not judged yet.
@@ -122,6 +124,8 @@ pub struct Totals {
 pub struct Cached {
     /// Answered with what was kept.
     pub hits: u64,
+    /// In mode `advise`: would have been.
+    pub advised: u64,
     /// Nothing was kept, or it was no longer valid.
     pub misses: u64,
     /// Answers that were kept.

@@ -11,7 +11,7 @@ use wire::pg::frontend;
 
 use super::caching::Bound;
 use super::Plane;
-use crate::config::PoolMode;
+use crate::config::{CacheMode, PoolMode};
 use crate::session::client::Begun;
 
 /// Fails, and with it the transaction. The server's log says why.
@@ -78,6 +78,7 @@ impl Plane {
         let Some(cache) = &pool.cache else { return false };
         !client.has_server()
             && pool.config.mode != PoolMode::Statement
+            && matches!(pool.config.cache, CacheMode::Manual | CacheMode::Auto)
             && cache.plans
             && self.caches[cache.at].serves()
             && client.reads.as_ref().is_none_or(|reads| !reads.strange)

@@ -204,9 +204,9 @@ impl Plane {
         let totals = &mut totals.cached;
         let named = shape.named(&database.names).cloned();
         let wanted = match config.cache {
-            CacheMode::Off | CacheMode::Advise => false,
+            CacheMode::Off => false,
             CacheMode::Manual => named.is_some(),
-            CacheMode::Auto => named.is_some() || shape.worth.is_tried(),
+            CacheMode::Advise | CacheMode::Auto => named.is_some() || shape.worth.is_tried(),
         };
         if !wanted || reads.is_some_and(|reads| reads.strange) {
             return Look::Pass;
@@ -238,6 +238,12 @@ impl Plane {
                 if entry.is_valid(&database.shared.tags)
                     && (!describes || entry.description().is_some()) =>
             {
+                if config.cache == CacheMode::Advise {
+                    totals.advised += 1;
+                    shape.advised += 1;
+                    shape.worth.looked(true);
+                    return Look::Pass;
+                }
                 let own = named.as_ref().map(|named| (named.freshness, named.max_lag));
                 let (freshness, max_lag) = own.unwrap_or_default();
                 let freshness = freshness.unwrap_or(config.cache_freshness);

@@ -227,6 +227,7 @@ fn read_row(shape: &Shape) -> Option<ReadSnapshot> {
     reads.then(|| ReadSnapshot {
         normal: cut(String::from_utf8_lossy(&normal).into_owned()),
         hits: shape.hits,
+        advised: shape.advised,
         named: shape.is_named(),
         cacheable: shape.verdict.as_ref().map(|verdict| match &verdict.cache {
             Ok(_) => Ok(()),
