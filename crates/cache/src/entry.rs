@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use wire::pg::frame::header;
+
 use crate::store::{BLOCK_BYTES, PLACE_BYTES};
 use crate::tags::{Tag, Tags};
 
@@ -20,6 +22,15 @@ pub struct Entry {
     /// It must not be served before everything up to here is applied.
     lsn: AtomicU64,
     tags: Box<[Tag]>,
+}
+
+fn messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let head = header(bytes).ok()??;
+        let (message, rest) = bytes.split_at_checked(head.total)?;
+        bytes = rest;
+        Some(message)
+    })
 }
 
 /// What an entry is made of.
@@ -65,8 +76,25 @@ impl Entry {
         &self.data[self.rows as usize..]
     }
 
+    /// Whether it has the rows of another, in whatever order, and the same end.
+    pub fn has_rows_of(&self, other: &Entry) -> bool {
+        if self.rows() == other.rows() {
+            return true;
+        }
+        let sorted = |entry: &Entry| {
+            let mut messages: Vec<Box<[u8]>> = messages(entry.rows()).map(Box::from).collect();
+            messages.sort_unstable();
+            messages
+        };
+        sorted(self) == sorted(other)
+    }
+
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    pub fn tags(&self) -> &[Tag] {
+        &self.tags
     }
 
     /// Nothing that it depends on has changed, as far as is applied.

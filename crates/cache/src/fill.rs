@@ -20,6 +20,8 @@ pub struct Fill {
     pub hash: u64,
     /// The caller's number for the statement.
     pub shape: u32,
+    /// What is kept already, to be compared with this.
+    pub audits: Option<Arc<Entry>>,
     key: Box<[u8]>,
     /// What was applied before the statement was sent.
     version: u64,
@@ -38,7 +40,7 @@ impl Fill {
         tags: SmallVec<[Tag; 8]>,
     ) -> Fill {
         let (key, answer) = (key.into(), Vec::new());
-        Fill { plan, hash, shape, key, version, tags, answer, too_long: false }
+        Fill { plan, hash, shape, audits: None, key, version, tags, answer, too_long: false }
     }
 
     /// Bytes that the client gets.

@@ -196,7 +196,18 @@ pub fn add(totals: &mut Totals, more: &Totals) {
 }
 
 fn add_cached(totals: &mut Cached, more: &Cached) {
-    let Cached { hits, advised, misses, fills, waits, too_old, unsettled, unserved } = more;
+    let Cached {
+        hits,
+        advised,
+        misses,
+        fills,
+        waits,
+        too_old,
+        unsettled,
+        unserved,
+        audits,
+        mismatches,
+    } = more;
     totals.hits += hits;
     totals.advised += advised;
     totals.misses += misses;
@@ -205,6 +216,8 @@ fn add_cached(totals: &mut Cached, more: &Cached) {
     totals.too_old += too_old;
     totals.unsettled += unsettled;
     totals.unserved += unserved;
+    totals.audits += audits;
+    totals.mismatches += mismatches;
 }
 
 fn add_coalesced(totals: &mut Coalesced, more: &Coalesced) {

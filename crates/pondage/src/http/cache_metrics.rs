@@ -30,7 +30,7 @@ pub fn families(page: &mut Exposition, pools: &[PoolSnapshot], caches: &Caches) 
 
 type Counter = (&'static str, &'static str, fn(&Cached) -> u64);
 
-const COUNTERS: [Counter; 8] = [
+const COUNTERS: [Counter; 10] = [
     ("pondage_cache_hits_total", "Reads answered from memory.", |cached| cached.hits),
     (
         "pondage_cache_advised_total",
@@ -55,6 +55,16 @@ const COUNTERS: [Counter; 8] = [
     ("pondage_cache_unserved_total", "Reads that came while there was no stream.", |cached| {
         cached.unserved
     }),
+    (
+        "pondage_cache_audits_total",
+        "Hits that were asked of PostgreSQL all the same, and compared.",
+        |cached| cached.audits,
+    ),
+    (
+        "pondage_cache_mismatches_total",
+        "Audits that found another answer; its statement is no longer cached.",
+        |cached| cached.mismatches,
+    ),
 ];
 
 fn reads(page: &mut Exposition, pools: &[PoolSnapshot]) {

@@ -62,6 +62,8 @@ pub struct Shape {
     /// Somebody has named it, as of this generation of names.
     named: (u64, Option<Arc<CacheInfo>>),
     pub worth: Worth,
+    /// An audit has found a mismatch.
+    pub distrusted: bool,
     pub hits: u64,
     /// In mode `advise`: would have been hits.
     pub advised: u64,
@@ -237,6 +239,7 @@ impl Shape {
             kept: None,
             named: (u64::MAX, None),
             worth: Worth::default(),
+            distrusted: false,
             hits: 0,
             advised: 0,
             misses: 0,
@@ -262,6 +265,12 @@ impl Shape {
         if let (Some(cache), Some(verdict)) = (named, &self.verdict) {
             cache.judged(&verdict.cache);
         }
+    }
+
+    /// What was kept of it was wrong: nothing is kept any more.
+    pub fn distrust(&mut self) {
+        self.kept = None;
+        self.distrusted = true;
     }
 
     /// Adds what has been counted here to what is counted where it is named.

@@ -138,6 +138,10 @@ pub struct Cached {
     pub unsettled: u64,
     /// There was no stream.
     pub unserved: u64,
+    /// Hits that were asked of PostgreSQL all the same, and compared.
+    pub audits: u64,
+    /// Of these, the ones that differed.
+    pub mismatches: u64,
 }
 
 /// What statements that shared trips came to.

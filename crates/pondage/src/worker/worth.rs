@@ -1,5 +1,7 @@
 //! Whether it is worth the trouble to look for kept results of a shape: measured, and given up for
-//! a while where it is not.
+//! a while where it is not. And whether it is worth waiting for the stream.
+
+use std::time::Duration;
 
 /// Looks that are judged together.
 const WINDOW: u32 = 4096;
@@ -7,8 +9,9 @@ const WINDOW: u32 = 4096;
 /// Windows without gain before the shape is left alone. The first ones fill what is empty.
 const PATIENCE: u32 = 8;
 
-/// One of so many looks has to find something. A look costs about a hundredth of a trip.
-const GAIN_ONE_OF: u32 = 32;
+/// One of so many looks has to find something, or somebody who has been here before. A look costs
+/// about a hundredth of a trip.
+const GAIN_ONE_OF: u32 = 64;
 
 /// So many statements the shape is left alone; then it is tried again.
 const REST: u32 = WINDOW * 32;
@@ -17,7 +20,7 @@ const REST: u32 = WINDOW * 32;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Worth {
     looks: u32,
-    hits: u32,
+    gains: u32,
     idle: u32,
     rests: u32,
 }
@@ -32,14 +35,14 @@ impl Worth {
         true
     }
 
-    /// It was looked for, and found or not.
-    pub fn looked(&mut self, hit: bool) {
+    /// It was looked for. `gain`: it was found, or will be the next time.
+    pub fn looked(&mut self, gain: bool) {
         self.looks += 1;
-        self.hits += u32::from(hit);
+        self.gains += u32::from(gain);
         if self.looks < WINDOW {
             return;
         }
-        let gains = self.hits * GAIN_ONE_OF >= self.looks;
+        let gains = self.gains * GAIN_ONE_OF >= self.looks;
         let idle = if gains { 0 } else { self.idle + 1 };
         *self = match idle {
             // One window is enough from now on.
@@ -51,6 +54,59 @@ impl Worth {
     /// It is left alone at the moment.
     pub fn rests(&self) -> bool {
         self.rests > 0
+    }
+}
+
+/// Whether it is worth the trouble to wait for the stream: against the time that is waited stands
+/// the time that the hits behind it save.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    worth_it: bool,
+    waits: u32,
+    waited_us: u64,
+    hits: u64,
+    /// What a trip to PostgreSQL takes instead, an average that moves.
+    trip_us: u64,
+    refused: u32,
+}
+
+/// Waits that are judged together.
+const WAITS: u32 = 64;
+
+/// One of so many waits is tried although it is not worth it.
+const TRY_ONE_OF: u32 = 32;
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { worth_it: true, waits: 0, waited_us: 0, hits: 0, trip_us: 0, refused: 0 }
+    }
+}
+
+impl Patience {
+    /// Whether a read is to wait.
+    pub fn waits(&mut self) -> bool {
+        self.refused += u32::from(!self.worth_it);
+        self.worth_it || self.refused % TRY_ONE_OF == 0
+    }
+
+    pub fn hit(&mut self) {
+        self.hits += 1;
+    }
+
+    /// A read has waited, to good purpose or not.
+    pub fn waited(&mut self, took: Duration) {
+        self.waits += 1;
+        self.waited_us += took.as_micros() as u64;
+        if self.waits >= WAITS {
+            self.worth_it = self.hits * self.trip_us >= self.waited_us;
+            (self.waits, self.waited_us, self.hits) = (0, 0, 0);
+        }
+    }
+
+    /// A read was answered by PostgreSQL.
+    pub fn went(&mut self, took: Duration) {
+        let took = took.as_micros() as u64;
+        self.trip_us = if self.trip_us == 0 { took } else { (self.trip_us * 15 + took) / 16 };
     }
 }
 
@@ -88,5 +144,22 @@ mod tests {
         let mut worth = Worth::default();
         looks(&mut worth, WINDOW * PATIENCE * 4, GAIN_ONE_OF);
         assert!(!worth.rests());
+    }
+
+    #[test]
+    fn one_waits_where_the_hits_behind_it_save_more() {
+        let mut patience = Patience::default();
+        patience.went(Duration::from_micros(100));
+        for _ in 0..WAITS {
+            (0..20).for_each(|_| patience.hit());
+            patience.waited(Duration::from_micros(1_000));
+        }
+        assert!((0..100).all(|_| patience.waits()));
+        for _ in 0..WAITS {
+            (0..5).for_each(|_| patience.hit());
+            patience.waited(Duration::from_micros(1_000));
+        }
+        let waits = (0..TRY_ONE_OF * 10).filter(|_| patience.waits()).count();
+        assert_eq!(waits, 10, "now and then it is tried");
     }
 }

@@ -20,6 +20,7 @@ use sql::Leaves;
 use wire::pg::backend::{self as reply, TxStatus};
 use wire::pg::frontend::{BindTail, Parse};
 
+use super::auditing;
 use super::company::is_sound;
 use super::requests::Taken;
 use super::{Plane, PoolState};
@@ -48,6 +49,7 @@ pub struct Reads {
 #[derive(Debug, Clone, Copy)]
 pub struct Awaits {
     pub until: Moment,
+    pub since: Moment,
     /// How far the stream has to have come.
     pub need: Seen,
     /// What had been asked for when the request arrived.
@@ -249,10 +251,22 @@ impl Plane {
                 let freshness = freshness.unwrap_or(config.cache_freshness);
                 let max_lag = max_lag.unwrap_or(config.cache_max_lag);
                 match database.is_new_enough(&entry, freshness, reads, self.now, max_lag) {
+                    Ok(()) if shape.hits % auditing::ONE_OF == 0 && reads.is_some() => {
+                        shape.hits += 1;
+                        let version = entry.version();
+                        let tags = SmallVec::from_slice(entry.tags());
+                        let key = request.key();
+                        let mut fill = Fill::new(plan.clone(), hash, id, key, version, tags);
+                        fill.audits = Some(entry);
+                        return Look::Fill(Box::new(fill));
+                    }
                     Ok(()) => return Look::Serve(entry),
                     Err(need) => {
-                        let waited = reads.and_then(|reads| reads.awaits);
-                        if waited.is_none_or(|waits| self.now < waits.until) {
+                        let waits = match reads.and_then(|reads| reads.awaits) {
+                            None => database.patience.waits(),
+                            Some(waits) => self.now < waits.until,
+                        };
+                        if waits {
                             return Look::Wait(need);
                         }
                         totals.too_old += 1;
@@ -265,18 +279,19 @@ impl Plane {
         }
         totals.misses += 1;
         shape.misses += 1;
-        shape.worth.looked(false);
+        if !plan.is_watched() {
+            return Look::Pass;
+        }
         // What nobody has asked for may never be asked for again.
-        if named.is_none() && !self.common.caches.doorkeeper.knows(hash) {
+        let known = self.common.caches.doorkeeper.knows(hash);
+        shape.worth.looked(known);
+        if named.is_none() && !known {
             return Look::Pass;
         }
         // What is applied is read before the tags: what comes in between is not in the entry.
         let version = database.shared.applied().number;
         let mut tags = SmallVec::new();
         plan.recipe().tags(request, &database.shared.tags, &mut tags);
-        if !plan.is_watched() {
-            return Look::Pass;
-        }
         if database.shared.tags.newest(&tags) > database.shared.settled() {
             database.settle(self.now);
             totals.unsettled += 1;
@@ -310,10 +325,17 @@ impl Plane {
         let mut since = now;
         if let Some(reads) = &mut client.reads {
             if let Some(waits) = reads.awaits.take() {
-                since = client.asked.min(waits.until);
+                since = waits.since;
             }
         }
         let took = now.since(since);
+        let cache = self.pools[client.pool as usize].cache.as_ref().map(|cache| cache.at);
+        if let Some(database) = cache.and_then(|at| self.caches.get_mut(at)) {
+            database.patience.hit();
+            if since < now {
+                database.patience.waited(took);
+            }
+        }
         client.last = Some(Last {
             shape: Some(id),
             way: Way::Kept,
@@ -389,7 +411,7 @@ impl Plane {
         if let Some(shape) = pool.shapes.get_mut(id) {
             // Where statements of a transaction share a snapshot by default, none is kept.
             let own = shape.verdict.as_ref().is_some_and(|verdict| verdict.share == Share::Batch);
-            shape.kept = plan.filter(|_| current && own);
+            shape.kept = plan.filter(|_| current && own && !shape.distrusted);
             cache.plans |= shape.kept.is_some();
             shape.tell_verdict(&self.caches[cache.at].names);
         }
@@ -426,6 +448,7 @@ impl Plane {
         let reads = client.reads.get_or_insert_default();
         let fresh = Awaits {
             until: now.after(self.config.cache.wait),
+            since: now,
             need,
             arrived: database.pulses.now(),
         };
@@ -453,7 +476,14 @@ impl Plane {
         let database = &mut self.caches[cache.at];
         let seen = database.pulses.now();
         let reads = client.reads.get_or_insert_default();
-        (reads.seen, reads.awaits) = (seen, None);
+        let waits = reads.awaits.take();
+        reads.seen = seen;
+        if let Some(waits) = waits {
+            database.patience.waited(waits.until.since(waits.since));
+        }
+        if fill.is_some() {
+            database.patience.went(self.now.since(client.asked));
+        }
         let Some(fill) = fill else { return };
         let pool = &mut self.pools[client.pool as usize];
         if let Some(shape) = pool.shapes.get_mut(fill.shape) {
@@ -461,6 +491,9 @@ impl Plane {
         }
         let Some(entry) = fill.entry() else { return };
         let entry = Arc::new(entry);
+        if let Some(kept) = fill.audits {
+            return database.compare(client.pool, fill.shape, kept, entry);
+        }
         if database.store.put(fill.hash, entry.clone()) {
             pool.totals.cached.fills += 1;
             database.keep(seen, entry, self.now);

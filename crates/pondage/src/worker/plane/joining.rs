@@ -189,6 +189,8 @@ impl Plane {
         if self.quiet_status(slot).is_some_and(|status| status != TxStatus::Idle) {
             if let Some(shape) = self.shape_of(slot, text) {
                 self.alone(slot, shape, Why::Transaction);
+                // The next transaction of this kind may begin late.
+                self.judge_alone(slot, shape, text);
             }
         }
     }
@@ -197,6 +199,15 @@ impl Plane {
     pub(super) fn note(&mut self, slot: u32, shape: u32) -> u32 {
         self.clients[slot].asking = shape;
         shape
+    }
+
+    /// A statement is prepared on a server of its client's own.
+    pub(super) fn learn(&mut self, slot: u32, text: &[u8]) {
+        let pool = &mut self.pools[self.clients[slot].pool as usize];
+        if pool.cache.is_some() && self.scan.scan(text) {
+            let shape = pool.shapes.of(self.scan.shape());
+            self.judge_alone(slot, shape, text);
+        }
     }
 
     /// A statement that goes to a server of its client's own is judged for what is kept.

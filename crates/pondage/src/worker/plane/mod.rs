@@ -8,6 +8,7 @@
 //! carries out the [`Effect`]s. The epoll driver and the simulator are the two drivers.
 
 mod arrivals;
+mod auditing;
 mod beginning;
 mod cache_commands;
 mod caching;
@@ -401,6 +402,7 @@ impl Plane {
             self.next_tick = self.now.after(timers::TICK);
             self.tick();
         }
+        self.audit();
         self.wake_readers();
         // A client that is resumed may free a server for the next one; each is resumed at most
         // once a turn and client, so that a long pipeline does not keep the turn from ending.

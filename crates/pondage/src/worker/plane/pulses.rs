@@ -17,12 +17,14 @@ use cache::position::{Pulses, Seen};
 use cache::shared::{Shared, Snapshot};
 use cache::store::Store;
 
+use super::auditing::{Audits, Verdict};
 use super::caching::{PoolCache, Reads};
 use super::{Effect, Plane};
 use crate::config::{CacheMode, Freshness, PoolConfig};
 use crate::control::caches::Named;
 use crate::control::messages::{OpenError, OpenKind, ToControl};
 use crate::session::client::Hold;
+use crate::worker::worth::Patience;
 
 /// How often pulses are sent for those who are in no hurry.
 const PACE: Duration = Duration::from_millis(1);
@@ -60,12 +62,15 @@ pub struct DatabaseCache {
     config: Arc<PoolConfig>,
     proven: Option<Credential>,
     link: Link,
+    /// Whether waiting is worth it.
+    pub patience: Patience,
     /// Statements that somebody has named.
     pub names: Arc<Named>,
     /// Clients that wait.
     waiting: Vec<u32>,
     /// Entries of which it is not known yet what they may have seen, oldest first.
     kept: VecDeque<(Seen, Arc<Entry>)>,
+    audits: Audits,
     /// When a pulse is to be sent.
     due: Option<Moment>,
     last_sent: Moment,
@@ -116,9 +121,11 @@ impl DatabaseCache {
             config,
             proven,
             link: Link::closed(Moment(0)),
+            patience: Patience::default(),
             names,
             waiting: Vec::new(),
             kept: VecDeque::new(),
+            audits: Audits::default(),
             due: None,
             last_sent: Moment(0),
             sent: VecDeque::new(),
@@ -206,6 +213,15 @@ impl DatabaseCache {
         }
     }
 
+    /// What was kept is compared with this answer when the stream has come so far.
+    pub fn compare(&mut self, pool: u32, shape: u32, kept: Arc<Entry>, answer: Arc<Entry>) {
+        self.audits.add(self.pulses.now(), pool, shape, kept, answer);
+    }
+
+    pub fn decide_audit(&mut self) -> Option<Verdict> {
+        self.audits.decide(&self.pulses, &self.shared)
+    }
+
     /// Something that is applied is not known to be visible.
     pub fn settle(&mut self, now: Moment) {
         self.want(now.max(self.last_sent.after(PACE)));
@@ -240,7 +256,8 @@ impl DatabaseCache {
                 entry.covered_by(lsn);
             }
         }
-        if !self.kept.is_empty() || self.shared.unsettled_count() > 0 {
+        let waits = !self.kept.is_empty() || !self.audits.is_empty();
+        if waits || self.shared.unsettled_count() > 0 {
             self.want(self.last_sent.after(PACE));
         }
     }
@@ -273,6 +290,7 @@ impl DatabaseCache {
         self.sent.clear();
         // They are in the store, and are never served.
         self.kept.clear();
+        self.audits.clear();
     }
 }
 

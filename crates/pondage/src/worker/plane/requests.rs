@@ -425,6 +425,7 @@ impl Plane {
         };
         let follows = self.follows(slot);
         self.note_session(slot, parse.query);
+        self.learn(slot, parse.query);
         if follows && !parse.name.is_empty() {
             if self.is_uncertain(slot, parse.name) {
                 self.clients[slot].hold = Hold::Uncertain;

@@ -1,0 +1,96 @@
+//! The auditor: now and then a read that could have been answered with what is kept is asked of
+//! PostgreSQL all the same. When the stream has come as far as that answer may have seen, and what
+//! was kept is still valid, both must be equal. If they are not, nothing of that statement is kept
+//! any more, and the log says so.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use cache::entry::Entry;
+use cache::position::{Pulses, Seen};
+use cache::shared::Shared;
+
+use super::Plane;
+
+/// One of so many hits of a shape is audited; the first one is.
+pub const ONE_OF: u64 = 1024;
+
+/// Audits that wait for the stream; more are not begun.
+const WAITING_MAX: usize = 256;
+
+/// What was kept, and what PostgreSQL has answered since.
+#[derive(Debug)]
+struct Audit {
+    /// What the answer may have seen.
+    seen: Seen,
+    pool: u32,
+    shape: u32,
+    kept: Arc<Entry>,
+    answer: Arc<Entry>,
+}
+
+/// The audits of one database that are not decided yet, oldest first.
+#[derive(Debug, Default)]
+pub struct Audits(VecDeque<Audit>);
+
+/// How one ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    pub pool: u32,
+    pub shape: u32,
+    /// None: something has changed meanwhile.
+    pub equal: Option<bool>,
+}
+
+impl Audits {
+    pub fn add(&mut self, seen: Seen, pool: u32, shape: u32, kept: Arc<Entry>, answer: Arc<Entry>) {
+        if self.0.len() < WAITING_MAX {
+            self.0.push_back(Audit { seen, pool, shape, kept, answer });
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The oldest one, if it can be decided.
+    pub fn decide(&mut self, pulses: &Pulses, shared: &Shared) -> Option<Verdict> {
+        let lsn = pulses.resolve(self.0.front()?.seen)?;
+        if lsn > shared.applied().lsn {
+            return None;
+        }
+        let Audit { pool, shape, kept, answer, .. } = self.0.pop_front()?;
+        let valid = shared.is_following() && kept.is_valid(&shared.tags);
+        Some(Verdict { pool, shape, equal: valid.then(|| kept.has_rows_of(&answer)) })
+    }
+}
+
+impl Plane {
+    /// Looks at audits that can be decided now.
+    pub(super) fn audit(&mut self) {
+        for at in 0..self.caches.len() {
+            while let Some(verdict) = self.caches[at].decide_audit() {
+                self.audited(verdict);
+            }
+        }
+    }
+
+    fn audited(&mut self, Verdict { pool, shape, equal }: Verdict) {
+        let Some(pool) = self.pools.get_mut(pool as usize) else { return };
+        let Some(equal) = equal else { return };
+        pool.totals.cached.audits += 1;
+        if equal {
+            return;
+        }
+        pool.totals.cached.mismatches += 1;
+        let Some(shape) = pool.shapes.get_mut(shape) else { return };
+        shape.distrust();
+        tracing::error!(event = "cache_mismatch", db = %pool.name.database,
+            user = %pool.name.user, statement = %shape.plain_text(),
+            "what was kept differed from PostgreSQL's answer; it is not kept any more");
+    }
+}
