@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,7 +37,13 @@ from .sysbench import DATABASE, Shape, Summary
 
 QUERIES = Metric("qps", "queries/s", "", 0, True)
 HIT_PERCENT = Metric("hit_percent", "hits", "%", 1, None)
+HITS = Metric("hits", "hits", "", 0, None)
 MISSES = Metric("misses", "misses", "", 0, None)
+FILLS = Metric("fills", "kept", "", 0, None)
+WAITS = Metric("waits", "waits for the stream", "", 0, None)
+UNSETTLED = Metric("unsettled", "not kept, as a change was under way", "", 0, None)
+TOO_OLD = Metric("too_old", "given up waiting", "", 0, None)
+EVICTED = Metric("evicted", "dropped for room", "", 0, None)
 WRITES = Metric("qps", "updates/s", "", 0, True)
 READS = Metric("reads", "reads/s beside", "", 0, None)
 READS_P99 = Metric("reads_p99_ms", "p99 of reads", "ms", 3)
@@ -48,7 +54,8 @@ LAG_MAX = Metric("lag_max_ms", "longest", "ms", 3)
 OLD_PERCENT = Metric("old_percent", "first read was old", "%", 1, None)
 CHANGED = Metric("changed", "row changes/s beside", "", 0, None)
 
-HITS_TOTAL, MISSES_TOTAL = "pondage_cache_hits_total", "pondage_cache_misses_total"
+# Counters `pondage_cache_..._total` of the metrics page.
+COUNTED = ("hits", "misses", "fills", "waits", "too_old", "unsettled", "unserved", "evicted")
 TINY_EVENTS = 200
 FILL_SECONDS = 1800.0
 # Enough for each statement of an event to be looked at, few enough to keep next to nothing.
@@ -75,26 +82,26 @@ TINY_CHANGES = 20
 
 @dataclass(frozen=True)
 class Counted:
-    """What a cache has told until now; None where it tells nothing."""
+    """What a cache has told until now, by name; nothing where there is none."""
 
-    hits: float | None = None
-    misses: float | None = None
+    figures: Mapping[str, float]
 
     @classmethod
     def of(cls, side: Side) -> Counted:
         if not isinstance(side, Pondage) or not side.caches:
-            return cls()
-        figures = side.figures()
-        return cls(figures.get(HITS_TOTAL), figures.get(MISSES_TOTAL))
+            return cls({})
+        told = side.figures()
+        totals = {name: f"pondage_cache_{name}_total" for name in COUNTED}
+        return cls({name: told[total] for name, total in totals.items() if total in told})
 
     def since(self, before: Counted) -> dict[str, float]:
-        if self.hits is None or self.misses is None:
-            return {}
-        hits = self.hits - (before.hits or 0.0)
-        misses = self.misses - (before.misses or 0.0)
-        looks = hits + misses
-        share = {"hit_percent": 100.0 * hits / looks} if looks else {}
-        return {"hits": hits, "misses": misses, **share}
+        metrics = {
+            name: figure - before.figures.get(name, 0.0) for name, figure in self.figures.items()
+        }
+        looks = metrics.get("hits", 0.0) + metrics.get("misses", 0.0)
+        if looks:
+            metrics["hit_percent"] = 100.0 * metrics.get("hits", 0.0) / looks
+        return metrics
 
 
 def events_of(context: Context) -> int | None:
@@ -200,7 +207,7 @@ class SysbenchLoad(CacheLoad):
             command=shape.shown() + before,
             primary=QUERIES,
             metrics=(
-                QUERIES, LATENCY, P99, HIT_PERCENT, MISSES,
+                QUERIES, LATENCY, P99, HIT_PERCENT, HITS, MISSES, FILLS,
                 CPU_GATEWAY, CPU_DATABASE, CPU_LOAD, PEAK, PSS, OTHERS,
             ),
         )  # fmt: skip
@@ -261,7 +268,7 @@ class WritersLoad(CacheLoad):
         beside = f"; beside it: {self.readers.shown()}" if self.readers else ""
         metrics = [WRITES, LATENCY, P99]
         if reads:
-            metrics += [READS, READS_P99, HIT_PERCENT, MISSES]
+            metrics += [READS, READS_P99, HIT_PERCENT, MISSES, WAITS, TOO_OLD, UNSETTLED]
         metrics += [CPU_GATEWAY, CPU_DATABASE, CPU_LOAD, PEAK, OTHERS]
         self.info = LoadInfo(
             key=key,
@@ -318,7 +325,7 @@ class MemoryLoad(CacheLoad):
             title=f"Memory: {keys:,} keys at random",
             command=f"{self.shape.shown()}, {MEMORY_SECONDS} s",
             primary=KEPT_PEAK,
-            metrics=(KEPT_PEAK, PSS, QUERIES, HIT_PERCENT, MISSES, CPU_GATEWAY, OTHERS),
+            metrics=(KEPT_PEAK, PSS, QUERIES, HIT_PERCENT, FILLS, EVICTED, CPU_GATEWAY, OTHERS),
         )
 
     def run(self, context: Context, side: Side) -> dict[str, float]:
@@ -380,8 +387,8 @@ class LagLoad(CacheLoad):
             f"beside it: {self.profile.shown()}",
             primary=LAG_P99,
             metrics=(
-                LAG_P99, LAG_P50, LAG_MAX, OLD_PERCENT, CHANGED, HIT_PERCENT, CPU_GATEWAY, PEAK,
-                OTHERS,
+                LAG_P99, LAG_P50, LAG_MAX, OLD_PERCENT, CHANGED, HIT_PERCENT, WAITS,
+                CPU_GATEWAY, PEAK, OTHERS,
             ),
         )  # fmt: skip
 

@@ -101,10 +101,11 @@ class Caching(unittest.TestCase):
         self.assertIsNone(self.loads["random-ranges@1-disable-special"].refusal(Constant()))
 
     def test_hits_are_those_of_the_run(self) -> None:
-        figures = Counted(110.0, 30.0).since(Counted(10.0, 5.0))
-        self.assertEqual(figures, {"hits": 100.0, "misses": 25.0, "hit_percent": 80.0})
-        self.assertEqual(Counted(1.0, 1.0).since(Counted(1.0, 1.0)), {"hits": 0.0, "misses": 0.0})
-        self.assertEqual(Counted().since(Counted()), {})
+        after, before = Counted({"hits": 110.0, "misses": 30.0}), Counted({"hits": 10.0})
+        expected = {"hits": 100.0, "misses": 30.0, "hit_percent": 100.0 * 100 / 130}
+        self.assertEqual(after.since(before), expected)
+        self.assertEqual(after.since(after), {"hits": 0.0, "misses": 0.0})
+        self.assertEqual(Counted({}).since(Counted({})), {})
 
     def test_loads_are_chosen_by_key_by_its_beginning_and_by_pattern(self) -> None:
         loads = list(self.loads.values())
