@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis redis-diff redis-suite redis-py-suite redis-kills soak fuzz
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache redis-diff redis-suite redis-py-suite redis-kills soak fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,7 @@ bench: build ## a short version of every benchmark, side by side with what is in
 	$(BENCH) coalesce --seconds 1 --scales 10 --loads select-prepared,select-simple,one-prepared,tpcb
 	$(BENCH) prepared --statements 2000
 	$(BENCH) redis --seconds 1 --rounds 1 --loads write-128@128,read-128@128,write-pipelined-128@128,counter
+	$(BENCH) cache --seconds 2 --rounds 1 --rows 100000 --threads 4 --warm-up 2 --loads 'point-select,read-only@*special,writers,lag'
 
 bench-connect: build ## connections and pooling against PostgreSQL and other poolers
 	$(BENCH) connect $(ARGS)
@@ -48,6 +49,9 @@ bench-prepared: build ## prepared statements of sixty threads through pgjdbc
 
 bench-redis: build ## reads and writes in Redis's protocol, beside redis-server and upserts
 	$(BENCH) redis $(ARGS)
+
+bench-cache: build ## reads that come again, with and without the read cache; needs sysbench
+	$(BENCH) cache $(ARGS)
 
 soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (default 600)
 	scripts/setup.sh run

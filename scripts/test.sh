@@ -26,9 +26,12 @@ tiny_benchmarks() (
     export PONDAGE="$target/debug/pondage"
     both=direct,pondage
     all=$both,pondage-off,pondage-pipeline,pondage-trains,constant,pondage-constant,limit
+    cached=point-select@*-special,read-only@*-auto-special,delay-point-select,writers,lag,memory
     scripts/bench.sh connect --tiny --sides $both &&
         scripts/bench.sh coalesce --tiny --sides $all &&
-        scripts/bench.sh prepared --tiny --sides $both
+        scripts/bench.sh prepared --tiny --sides $both &&
+        scripts/bench.sh cache --tiny --sides $both,pondage-cache,pondage-cache-64mib,constant \
+            --loads "$cached"
 )
 
 in_bench() { (cd bench && "$@"); }

@@ -6,6 +6,7 @@ Exit status: 0 all sides answered, 1 one failed, 2 usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import os
 import signal
 import tempfile
@@ -29,7 +30,9 @@ from .workloads import WORKLOADS, Options, Workload
 
 REPOSITORY = machine.REPOSITORY
 DEFAULT_OUT = REPOSITORY / "bench" / "out"
-TINY = Options(scales=(1,), clients=4, idle_clients=50, statements=50)
+TINY = Options(
+    scales=(1,), clients=4, idle_clients=50, statements=50, rows=1000, threads=(2,), warm_up=1
+)
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -60,7 +63,7 @@ def _positive(text: str) -> int:
     return value
 
 
-def _scales(text: str) -> tuple[int, ...]:
+def _numbers(text: str) -> tuple[int, ...]:
     return tuple(_positive(part) for part in _names(text))
 
 
@@ -91,10 +94,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--seconds", type=_positive, default=10, help="of each run")
     add("--sides", type=_names, default=[], help="comma-separated; default: all there are")
     add("--loads", type=_names, default=[], help="comma-separated; default: all")
-    add("--scales", type=_scales, default=(), help="of pgbench; default: the workload's")
+    add("--scales", type=_numbers, default=(), help="of pgbench; default: the workload's")
     add("--clients", type=_positive, default=56)
     add("--idle-clients", type=_positive, default=5000)
     add("--statements", type=_positive, default=100_000, help="of each thread of `prepared`")
+    add("--rows", type=_positive, default=1_000_000, help="of the table of `cache`")
+    add("--threads", type=_numbers, default=(1, 4, 8), help="of sysbench in `cache`")
+    add("--warm-up", type=_positive, default=10, help="seconds before each run of `cache`")
     add("--pondage", type=Path, default=_default_pondage(), help="its binary; also $PONDAGE")
     add("--out", type=Path, help="directory of the reports; default bench/out/WORKLOAD-TIME")
     add("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="of the database")
@@ -117,7 +123,10 @@ def _checked(arguments: Sequence[str]) -> Run:
         amount, count = Amount(1, transactions=25), 1
     else:
         scales = given.scales or workload.scales
-        options = Options(scales, given.clients, given.idle_clients, given.statements)
+        options = Options(
+            scales, given.clients, given.idle_clients, given.statements,
+            given.rows, given.threads, given.warm_up,
+        )  # fmt: skip
         amount, count = Amount(given.seconds), given.rounds
     out = given.out or DEFAULT_OUT / f"{workload.name}-{datetime.now():%Y%m%d-%H%M%S}"
     return Run(
@@ -135,16 +144,17 @@ def _checked(arguments: Sequence[str]) -> Run:
 
 
 def _chosen_loads(loads: Sequence[Load], wanted: Sequence[str]) -> list[Load]:
-    """By key, or by the part of it before `@`."""
+    """By key, or by the part of it before `@`; `*` stands for anything."""
 
-    def names(load: Load) -> set[str]:
-        return {load.info.key, load.info.key.partition("@")[0]}
+    def is_meant(load: Load, pattern: str) -> bool:
+        key = load.info.key
+        return any(fnmatch.fnmatchcase(name, pattern) for name in (key, key.partition("@")[0]))
 
-    known = set().union(*(names(load) for load in loads))
-    unknown = [name for name in wanted if name not in known]
+    unknown = [name for name in wanted if not any(is_meant(load, name) for load in loads)]
     if unknown:
-        raise BenchError(f"no load {', '.join(unknown)}; there are {', '.join(sorted(known))}")
-    return [load for load in loads if not wanted or names(load) & set(wanted)]
+        known = dict.fromkeys(load.info.key.partition("@")[0] for load in loads)
+        raise BenchError(f"no load {', '.join(unknown)}; there are {', '.join(known)}")
+    return [load for load in loads if not wanted or any(is_meant(load, name) for name in wanted)]
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,7 @@
-"""A server that answers pgbench's select with the same row: the limit of what a load can ask.
+"""A server that answers a load's selects with the same row: the limit of what it can ask.
+
+It knows pgbench's select, and sysbench's selects with their BEGIN and COMMIT. Each gets one row of
+one column, whatever it asks for.
 
 It logs everybody in, keeps nothing and runs nothing. What else it is asked (what pgbench finds out
 before it starts, what a gateway looks up in catalogues) it hands on to PostgreSQL, one exchange at
@@ -40,31 +43,74 @@ def socket_file(directory: Path, port: int) -> Path:
     return directory / f".s.PGSQL.{port}"
 
 
-#: Statements that begin with this are answered here.
-ANSWERED = b"SELECT abalance FROM pgbench_accounts"
 READY = message(b"Z", b"I")
-DESCRIPTION = message(
-    b"T", struct.pack("!h", 1) + b"abalance\0" + struct.pack("!ihihih", 0, 0, 23, 4, -1, 0)
-)
-# One parameter, an integer.
-PARAMETERS = message(b"t", struct.pack("!hi", 1, 23))
-ROW_AND_DONE = message(b"D", struct.pack("!hi", 1, 1) + b"1") + message(b"C", b"SELECT 1\0")
 PARSED, BOUND, CLOSED = message(b"1", b""), message(b"2", b""), message(b"3", b"")
-ANSWER_TO_QUERY = DESCRIPTION + ROW_AND_DONE + READY
-#: Messages that may name a statement which only PostgreSQL knows.
-NAMING = {BIND: BOUND, CLOSE: CLOSED}
-#: The rest need not be looked into.
-ANY = {EXECUTE: ROW_AND_DONE, SYNC: READY, FLUSH: b""}
-#: What follows a Bind, the longest first, and what is answered to both.
 _EXECUTE = message(b"E", bytes(5))
 _DESCRIBE_AND_EXECUTE = message(b"D", b"P\0") + _EXECUTE
 _SYNC = message(b"S", b"")
-TAILS = (
-    (_DESCRIBE_AND_EXECUTE + _SYNC, BOUND + DESCRIPTION + ROW_AND_DONE + READY),
-    (_DESCRIBE_AND_EXECUTE, BOUND + DESCRIPTION + ROW_AND_DONE),
-    (_EXECUTE + _SYNC, BOUND + ROW_AND_DONE + READY),
-    (_EXECUTE, BOUND + ROW_AND_DONE),
+
+
+class Answer:
+    """What is answered to statements that begin in one of the given ways."""
+
+    def __init__(
+        self, beginnings: tuple[bytes, ...], parameters: bytes, description: bytes, executed: bytes
+    ) -> None:
+        self.beginnings = beginnings
+        self.parameters = parameters
+        self.description = description
+        self.to_query = (b"" if description == NO_DATA else description) + executed + READY
+        #: What need not be looked into.
+        self.any = {EXECUTE: executed, SYNC: READY, FLUSH: b""}
+        #: What follows a Bind, the longest first, and what is answered to both.
+        self.tails = (
+            (_DESCRIBE_AND_EXECUTE + _SYNC, BOUND + description + executed + READY),
+            (_DESCRIBE_AND_EXECUTE, BOUND + description + executed),
+            (_EXECUTE + _SYNC, BOUND + executed + READY),
+            (_EXECUTE, BOUND + executed),
+        )
+
+
+def parameters_of(*types: int) -> bytes:
+    return message(b"t", struct.pack(f"!h{len(types)}i", len(types), *types))
+
+
+def column_of(name: bytes, kind: int, size: int) -> bytes:
+    described = name + b"\0" + struct.pack("!ihihih", 0, 0, kind, size, -1, 0)
+    return message(b"T", struct.pack("!h", 1) + described)
+
+
+def row_of(value: bytes) -> bytes:
+    row = message(b"D", struct.pack("!hi", 1, len(value)) + value)
+    return row + message(b"C", b"SELECT 1\0")
+
+
+INTEGER, PADDED = 23, 1042
+NO_DATA = message(b"n", b"")
+DESCRIPTION = column_of(b"abalance", INTEGER, 4)
+# One parameter, an integer.
+PARAMETERS = parameters_of(INTEGER)
+ROW_AND_DONE = row_of(b"1")
+PGBENCH = Answer(
+    (b"SELECT abalance FROM pgbench_accounts",), PARAMETERS, DESCRIPTION, ROW_AND_DONE
 )
+ANSWER_TO_QUERY = PGBENCH.to_query
+# A row of its point select; nobody asks how many parameters the others have.
+SYSBENCH = Answer(
+    (
+        b"SELECT c FROM sbtest", b"SELECT SUM(k) FROM sbtest", b"SELECT DISTINCT c FROM sbtest",
+        b"        SELECT id, k, c, pad\n          FROM sbtest",
+        b"        SELECT count(k)\n          FROM sbtest",
+    ),
+    PARAMETERS, column_of(b"c", PADDED, -1), row_of(b"0123456789-" * 11),
+)  # fmt: skip
+# That a transaction is open is told to nobody: sysbench does not look.
+BEGIN = Answer((b"BEGIN\0",), parameters_of(), NO_DATA, message(b"C", b"BEGIN\0"))
+COMMIT = Answer((b"COMMIT\0",), parameters_of(), NO_DATA, message(b"C", b"COMMIT\0"))
+ANSWERS = (PGBENCH, SYSBENCH, BEGIN, COMMIT)
+ANSWERED = tuple((answer.beginnings, answer) for answer in ANSWERS)
+#: Messages that may name a statement which only PostgreSQL knows.
+NAMING = (BIND, CLOSE)
 
 
 class Hangup(Exception):
@@ -142,6 +188,15 @@ def text_at(received: bytes, at: int) -> bytes:
     return received[at : received.index(0, at)]
 
 
+def answer_to_parse(received: bytes, body: int) -> Answer | None:
+    """Of the statement that the Parse with this body is about; None: it is not answered here."""
+    text = received.index(0, body) + 1
+    for beginnings, known in ANSWERED:
+        if received.startswith(beginnings, text):
+            return known
+    return None
+
+
 class Session:
     """One client: bytes go into `answer`, the bytes to send come out."""
 
@@ -151,6 +206,11 @@ class Session:
         self._relay: Relay | None = None
         #: Names of statements that PostgreSQL holds.
         self._handed_on: set[bytes] = set()
+        #: Names of those that are answered here, and the answer to the one that was bound last.
+        self._known: dict[bytes, Answer] = {}
+        self._bound = PGBENCH
+        #: Some have another answer than others, so that a Bind has to be looked into.
+        self._differ = False
         self._received = b""
         self._logged_in = False
 
@@ -193,12 +253,17 @@ class Session:
                 if not 4 <= length <= MESSAGE_MAX_BYTES:
                     raise Hangup
                 break
-            answer = ANY.get(kind)
-            if kind == QUERY and starts(ANSWERED, at + head):
-                answer = ANSWER_TO_QUERY
+            answer = self._bound.any.get(kind)
+            if kind == QUERY:
+                for beginnings, known in ANSWERED:
+                    if starts(beginnings, at + head):
+                        answer = known.to_query
+                        break
             elif kind == BIND and not self._handed_on:
+                if self._differ:
+                    self._bind(received, at + head)
                 answer = BOUND
-                for tail, answer_to_both in TAILS:
+                for tail, answer_to_both in self._bound.tails:
                     if starts(tail, end):
                         answer, end = answer_to_both, end + len(tail)
                         break
@@ -215,30 +280,46 @@ class Session:
         """An answer and the end of what it answers; None when that has not all come."""
         body = at + HEAD.size
         if kind == DESCRIBE:
-            of_statement = received[body] == OF_STATEMENT
-            if of_statement and text_at(received, body + 1) in self._handed_on:
+            if received[body] != OF_STATEMENT:
+                return self._bound.description, end
+            name = text_at(received, body + 1)
+            if name in self._handed_on:
                 return self._hand_on_until_sync(received, at)
-            return (PARAMETERS + DESCRIPTION if of_statement else DESCRIPTION), end
+            known = self._known.get(name, self._bound)
+            return known.parameters + known.description, end
         if kind == QUERY:
             return self._hand_on(received[at:end]), end
         if kind == PARSE:
-            name = text_at(received, body)
-            if received.find(ANSWERED, body, end) >= 0:
-                self._handed_on.discard(name)
-                return PARSED, end
-            return self._hand_on_until_sync(received, at)
+            answer = answer_to_parse(received, body)
+            if answer is None:
+                return self._hand_on_until_sync(received, at)
+            self._parsed(text_at(received, body), answer)
+            return PARSED, end
         if kind in NAMING:
             after = body + 1 if kind == CLOSE else received.index(0, body) + 1
             if text_at(received, after) in self._handed_on:
                 return self._hand_on_until_sync(received, at)
-            return NAMING[kind], end
+            if kind == CLOSE:
+                return CLOSED, end
+            self._bind(received, body)
+            return BOUND, end
         raise Hangup
+
+    def _parsed(self, name: bytes, answer: Answer) -> None:
+        self._handed_on.discard(name)
+        self._known[name] = self._bound = answer
+        self._differ = len(set(self._known.values())) > 1
+
+    def _bind(self, received: bytes, body: int) -> None:
+        name = text_at(received, received.index(0, body) + 1)
+        self._bound = self._known.get(name, self._bound)
 
     def _hand_on_until_sync(self, received: bytes, at: int) -> tuple[bytes, int] | None:
         here = at
         while (end := message_end(received, here)) is not None:
-            if received[here] == PARSE and received.find(ANSWERED, here, end) < 0:
-                self._handed_on.add(text_at(received, here + HEAD.size))
+            body = here + HEAD.size
+            if received[here] == PARSE and answer_to_parse(received, body) is None:
+                self._handed_on.add(text_at(received, body))
             if received[here] == SYNC:
                 return self._hand_on(received[at:end]), end
             here = end

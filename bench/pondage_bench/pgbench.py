@@ -43,6 +43,8 @@ class Profile:
     log: bool = False
     #: Only our own scripts need to be told; pgbench finds it out for its builtins.
     scale: int = 1
+    #: Transactions a second of all clients; 0: as many as there can be.
+    rate: int = 0
 
     @property
     def writes(self) -> bool:
@@ -64,6 +66,7 @@ class Profile:
             "-c", str(self.clients),
             "-j", str(threads),
             *(["-C"] if self.reconnect else []),
+            *(["-R", str(self.rate)] if self.rate else []),
         ]  # fmt: skip
 
     def command(

@@ -196,13 +196,14 @@ class Cluster:
         )  # fmt: skip
         return name
 
-    def fill_buffers(self, database: str) -> None:
+    def fill_buffers(self, database: str, tables: str = "pgbench_%") -> None:
         """So that no side finds colder tables than the next. PgError without pg_prewarm."""
         with self.client(database) as client:
             client.query("create extension if not exists pg_prewarm")
             client.query(
                 "select sum(pg_prewarm(oid)) from pg_class"
-                " where relname like 'pgbench_%' and relkind in ('r', 'i')"
+                f" where relkind in ('r', 'i') and (relname like '{tables}' or oid in (select"
+                f" indexrelid from pg_index where indrelid::regclass::text like '{tables}'))"
             )
 
     def tidy_before_writing(self, database: str) -> None:

@@ -15,6 +15,7 @@ DEEP_PIPELINE_DEPTH = 50
 PIPELINED, DEEPLY_PIPELINED, SINGLE_ROW_WRITES = "pipelined", "deeply-pipelined", "writes"
 UPSERT, UPSERT_ONE = "upsert", "upsert-one"
 UPSERT_4K, UPSERT_16K = "upsert-4k", "upsert-16k"
+CHANGES, CHANGES_ROWS = "changes", 10
 #: Random values of `payloads`, for upserts that are too large to be made in a statement.
 PAYLOADS = 256
 
@@ -60,6 +61,14 @@ SCRIPTS = {
         "INSERT INTO upserts VALUES (int4send(:key::int), "
         "sha512(int8send((random() * 9e12)::int8)) || sha512(int4send(:key::int)))"
         " ON CONFLICT (key) DO UPDATE SET val = excluded.val;\n",
+        1,
+        writes=True,
+    ),
+    # Rows of sysbench's table, so many in a transaction; a unit of scale is as many.
+    CHANGES: Script(
+        f"\\set first random(0, :scale - 1) * {CHANGES_ROWS}\n"
+        "UPDATE sbtest1 SET k = k + 1"
+        f" WHERE id BETWEEN :first + 1 AND :first + {CHANGES_ROWS};\n",
         1,
         writes=True,
     ),

@@ -8,13 +8,16 @@ from pathlib import Path
 from pondage_bench import proc
 from pondage_bench.constant_server import (
     ANSWER_TO_QUERY,
+    BEGIN,
     BOUND,
     CLOSED,
+    COMMIT,
     DESCRIPTION,
     PARAMETERS,
     PARSED,
     READY,
     ROW_AND_DONE,
+    SYSBENCH,
     Behind,
     Hangup,
     Session,
@@ -79,6 +82,43 @@ class Selects(Files):
                 session.answer(garbage)
         with self.assertRaises(Hangup):
             Session(b"hello", self.behind).answer(struct.pack("!i", 4))
+
+
+class Sysbench(Files):
+    def test_its_queries_and_transactions_are_answered_here(self) -> None:
+        texts = (
+            (b"BEGIN", BEGIN),
+            (b"SELECT c FROM sbtest1 WHERE id=7", SYSBENCH),
+            (b"SELECT c FROM sbtest1 WHERE id BETWEEN 1 AND 100 ORDER BY c", SYSBENCH),
+            (b"SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN 1 AND 2 ORDER BY c", SYSBENCH),
+            (b"SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN 1 AND 100", SYSBENCH),
+            (b"        SELECT id, k, c, pad\n          FROM sbtest1\n", SYSBENCH),
+            (b"        SELECT count(k)\n          FROM sbtest1\n", SYSBENCH),
+            (b"COMMIT", COMMIT),
+        )
+        session = self.session()
+        for text, answer in texts:
+            with self.subTest(text):
+                self.assertEqual(session.answer(message(b"Q", text + b"\0")), answer.to_query)
+        self.assertEqual(self.postgres.asked, [])
+
+    def test_prepared_ones_are_told_apart_by_their_names(self) -> None:
+        session = self.session()
+        texts = ((b"b", b"BEGIN", BEGIN), (b"s", b"SELECT c FROM sbtest1 WHERE id=$1", SYSBENCH))
+        for name, text, _ in texts:
+            parse = message(b"P", name + b"\0" + text + bytes(3))
+            self.assertEqual(session.answer(parse + SYNC), PARSED + READY)
+        for _ in range(2):
+            for name, _, answer in texts:
+                bind = message(b"B", b"\0" + name + b"\0" + bytes(6))
+                portal, execute = message(b"D", b"P\0"), message(b"E", bytes(5))
+                executed = BOUND + answer.description + answer.any[ord("E")] + READY
+                with self.subTest(name):
+                    self.assertEqual(session.answer(bind + portal + execute + SYNC), executed)
+                    # The same, message by message.
+                    parts = [session.answer(part) for part in (bind, portal, execute, SYNC)]
+                    self.assertEqual(b"".join(parts), executed)
+        self.assertEqual(self.postgres.asked, [])
 
 
 class HandedOn(Files):

@@ -105,6 +105,20 @@ class Configurations(Files):
         self.assertEqual(variant.name, "pondage-off")
         self.assertIn('coalesce = "off"', variant.description)
 
+    def test_a_cache_is_a_section_and_tells_its_figures(self) -> None:
+        binary = self.program("pondage", "pondage 0.1.0")
+        options = {"mode": '"auto"', "memory": '"1MiB"'}
+        side = Pondage("pondage", binary, variant=Variant("cache", cache=options))
+        read = tomllib.loads(self.configuration(side))
+        self.assertEqual(read["cache"], {"mode": "auto", "memory": "1MiB"})
+        self.assertRegex(read["listen"]["http"], r"^127\.0\.0\.1:\d+$")
+        self.assertEqual(read["auth"]["admin_users"], ["postgres"])
+        self.assertTrue(side.caches)
+        plain = Pondage("pondage", binary)
+        self.assertEqual(tomllib.loads(self.configuration(plain))["listen"]["http"], "off")
+        with self.assertRaises(BenchError):
+            plain.figures()
+
     def test_pgbouncer_gets_prepared_statements_from_1_21_on(self) -> None:
         old = PgBouncer("old", self.program("old", "PgBouncer 1.18.0"), Transport.TCP)
         new = PgBouncer("new", self.program("new", "PgBouncer 1.21.0"), Transport.UNIX)

@@ -2,14 +2,18 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from pondage_bench.cli import TINY
+from pondage_bench.cache_loads import Counted
+from pondage_bench.cli import TINY, _chosen_loads
 from pondage_bench.loads import PgbenchLoad
+from pondage_bench.processes import BenchError
 from pondage_bench.results import Results
 from pondage_bench.rounds import startable
 from pondage_bench.sides import Limit, Pondage
 from pondage_bench.sides.base import Direct
 from pondage_bench.sides.constant import Constant
 from pondage_bench.workloads import WORKLOADS, Options
+from pondage_bench.workloads.cache import VARIANTS as CACHES
+from pondage_bench.workloads.cache import Cache
 from pondage_bench.workloads.coalesce import VARIANTS, Coalesce
 
 OPTIONS = Options(scales=(100,), clients=56, idle_clients=1, statements=1000)
@@ -67,6 +71,49 @@ class Coalescing(unittest.TestCase):
         self.assertIn("under writes", load_named("tpcb@100").refusal(trains) or "")
         self.assertIsNone(load_named("writes@100").refusal(trains))
         self.assertIn("stores nothing", load_named("writes@100").refusal(Constant()) or "")
+
+
+class Caching(unittest.TestCase):
+    def setUp(self) -> None:
+        self.loads = {load.info.key: load for load in Cache().loads(OPTIONS)}
+        self.sides = {v.suffix: Pondage("pondage", Path("/x"), variant=v) for v in CACHES}
+
+    def test_reads_come_in_every_combination_and_say_what_came_before(self) -> None:
+        keys = [key for key in self.loads if key.startswith("point-select@")]
+        self.assertEqual(len(keys), 3 * 2 * 2)
+        command = self.loads["point-select@8-auto-uniform"].info.command
+        self.assertIn("--db-ps-mode=auto --rand-type=uniform --threads=8", command)
+        self.assertIn("caches are asked for every row", command)
+        self.assertNotIn("every row", self.loads["read-only@1-disable-special"].info.command)
+
+    def test_caches_with_little_room_are_for_what_is_about_that(self) -> None:
+        small, bounded = self.sides["cache-1mib"], self.sides["cache-64mib"]
+        self.assertIsNone(self.loads["misses-point-select@4-auto"].refusal(small))
+        self.assertIsNone(self.loads["memory"].refusal(bounded))
+        for side in (small, bounded):
+            self.assertIsNotNone(self.loads["read-only@1-disable-special"].refusal(side))
+        self.assertIsNotNone(self.loads["memory"].refusal(self.sides["cache"]))
+        self.assertIsNone(self.loads["lag"].refusal(self.sides["cache"]))
+
+    def test_a_constant_can_not_be_written(self) -> None:
+        for key in ("writers@4", "writers-alone@4", "lag"):
+            self.assertIsNotNone(self.loads[key].refusal(Constant()))
+        self.assertIsNone(self.loads["random-ranges@1-disable-special"].refusal(Constant()))
+
+    def test_hits_are_those_of_the_run(self) -> None:
+        after, before = Counted({"hits": 110.0, "misses": 30.0}), Counted({"hits": 10.0})
+        expected = {"hits": 100.0, "misses": 30.0, "hit_percent": 100.0 * 100 / 130}
+        self.assertEqual(after.since(before), expected)
+        self.assertEqual(after.since(after), {"hits": 0.0, "misses": 0.0})
+        self.assertEqual(Counted({}).since(Counted({})), {})
+
+    def test_loads_are_chosen_by_key_by_its_beginning_and_by_pattern(self) -> None:
+        loads = list(self.loads.values())
+        self.assertEqual(len(_chosen_loads(loads, ["read-only@*-auto-*", "lag"])), 3 * 2 + 1)
+        self.assertEqual(len(_chosen_loads(loads, ["read-only"])), 3 * 2 * 2)
+        self.assertEqual(_chosen_loads(loads, []), loads)
+        with self.assertRaisesRegex(BenchError, "no load nothing; there are point-select, "):
+            _chosen_loads(loads, ["lag", "nothing"])
 
 
 class Old(Direct):

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .. import prometheus
+from ..pgwire import Client, Endpoint
 from ..postgres import Upstream
-from ..processes import BenchError, Supervisor, environment
+from ..processes import BenchError, Supervisor, environment, free_port
 from .base import MAX_CLIENTS, POOL_SIZE, VERSION_SECONDS, Gateway, Ready, Transport
 from .constant import Constant
 
 CONFIGURATION = "pondage.toml"
+CONSOLE = "pondage"
+# Until the stream of changes is followed, without which nothing is kept.
+STREAM_SECONDS = 30.0
+STREAM_STEP_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Options of `[pool]` that differ from the defaults, as TOML values, and for which loads."""
+    """Options of `[pool]` and `[cache]` that differ from the defaults, as TOML values, and for
+    which loads. With a cache, the metrics page is served as well.
+    """
 
     suffix: str
-    pool: Mapping[str, str]
+    pool: Mapping[str, str] = field(default_factory=dict)
     made_for: frozenset[str] = field(default_factory=frozenset)
+    cache: Mapping[str, str] = field(default_factory=dict)
 
 
 class Pondage(Gateway):
@@ -40,19 +50,47 @@ class Pondage(Gateway):
     ) -> None:
         super().__init__(name, binary, transport)
         self._pool: Mapping[str, str] = {}
+        self._cache: Mapping[str, str] = {}
+        self._http: str | None = None
         if variant is not None:
             self.name += f"-{variant.suffix}"
             self.made_for = variant.made_for
             self._pool = variant.pool
+            self._cache = variant.cache
 
     @property
     def description(self) -> str:
-        options = ", ".join(f"{name} = {value}" for name, value in self._pool.items())
-        return super().description + (f", {options}" if options else "")
+        options = [f"{name} = {value}" for name, value in self._pool.items()]
+        options += [f"cache.{name} = {value}" for name, value in self._cache.items()]
+        return ", ".join([super().description, *options])
+
+    @property
+    def caches(self) -> bool:
+        return bool(self._cache)
+
+    def figures(self) -> dict[str, float]:
+        """Of its metrics page. Only while it runs, and only of variants with a cache."""
+        if self._http is None:
+            raise BenchError(f"{self.name} serves no metrics")
+        return prometheus.fetch(self._http)
+
+    def wait_for_stream(self) -> None:
+        """BenchError with what it says is missing, if it does not follow in time."""
+        here = self.endpoint
+        console = Endpoint(here.host, here.port, here.user, CONSOLE)
+        deadline = time.monotonic() + STREAM_SECONDS
+        with Client(console) as client:
+            while True:
+                rows = client.query("SHOW STREAMS")
+                if rows and all("following" in row for row in rows):
+                    return
+                if time.monotonic() > deadline:
+                    raise BenchError(f"{self.name} follows no stream of changes: {rows}")
+                time.sleep(STREAM_STEP_SECONDS)
 
     def unavailable(self) -> str | None:
         """An older build does not know the options of newer variants."""
-        if not self._pool:
+        if not self._pool and not self._cache:
             return None
         with tempfile.TemporaryDirectory() as directory:
             upstream = Upstream("127.0.0.1", 5432, Path(directory), "postgres", "postgres")
@@ -75,20 +113,22 @@ class Pondage(Gateway):
         return f"this build of it refuses the configuration: {lines[0] if lines else 'silently'}"
 
     def prepare(self, directory: Path, port: int, upstream: Upstream) -> Ready:
-        options = "".join(f"{name} = {value}\n" for name, value in self._pool.items())
-        pool = f"[pool]\n{options}\n" if options else ""
+        sections = _section("pool", self._pool) + _section("cache", self._cache)
+        # The console tells of the stream; a free port only where one is needed.
+        self._http = f"127.0.0.1:{free_port()}" if self._cache else None
+        admin = f'admin_users = ["{upstream.user}"]\n' if self._cache else ""
         text = f"""\
 [listen]
 postgres = ["127.0.0.1:{port}"]
-http = "off"
+http = "{self._http or 'off'}"
 
 [runtime]
 max_clients = {MAX_CLIENTS}
 
 [auth]
 method = "trust"
-
-{pool}[databases.{upstream.database}]
+{admin}
+{sections}[databases.{upstream.database}]
 host = "{self.upstream_host(upstream)}"
 port = {upstream.port}
 dbname = "{upstream.database}"
@@ -99,6 +139,11 @@ mode = "transaction"
         path = directory / CONFIGURATION
         path.write_text(text)
         return Ready([self.program, "serve", "-c", path], text)
+
+
+def _section(name: str, options: Mapping[str, str]) -> str:
+    lines = "".join(f"{option} = {value}\n" for option, value in options.items())
+    return f"[{name}]\n{lines}\n" if lines else ""
 
 
 class PondageOnConstant(Pondage):

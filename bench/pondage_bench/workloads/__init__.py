@@ -1,13 +1,14 @@
 """The workloads, one module each."""
 
 from .base import Options, Workload
+from .cache import Cache
 from .coalesce import Coalesce
 from .connect import Connect
 from .prepared import Prepared
 from .redis import Redis
 
 WORKLOADS: dict[str, Workload] = {
-    workload.name: workload for workload in (Connect(), Coalesce(), Prepared(), Redis())
+    workload.name: workload for workload in (Connect(), Coalesce(), Prepared(), Redis(), Cache())
 }
 
 __all__ = ["WORKLOADS", "Options", "Workload"]

@@ -24,6 +24,10 @@ class Options:
     clients: int
     idle_clients: int
     statements: int
+    #: Of sysbench: rows of its table, how many threads there are, and seconds before each run.
+    rows: int = 1_000_000
+    threads: tuple[int, ...] = (1, 4, 8)
+    warm_up: int = 10
 
 
 class Workload(ABC):
