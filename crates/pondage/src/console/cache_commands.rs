@@ -1,4 +1,4 @@
-//! The language of caches: ReadySet's words, and `IN DATABASE` for the console, which is in none.
+//! The language of caches. `IN DATABASE` is for the console, which is in none.
 //!
 //! ```text
 //! CREATE CACHE [name] [IN DATABASE name] [WITH (option = value, ...)] FROM select
