@@ -1,0 +1,16 @@
+//! The traps of caching, each by its number: what makes a kept answer wrong, or wrong for whoever
+//! gets it.
+//!
+//! A test that is never answered from the cache proves nothing, so every one of them looks whether
+//! it was: `EXPLAIN LAST STATEMENT` says so.
+
+mod beginnings;
+mod definitions;
+mod formats;
+mod identity;
+mod judgement;
+mod place;
+mod rights;
+mod streams;
+mod visible;
+mod written;
