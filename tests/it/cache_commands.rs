@@ -4,7 +4,7 @@
 use wire::pg::frontend::{self, Target};
 
 use crate::kit::cluster::{APP, OTHER_PASSWORD};
-use crate::kit::{cluster, Config, Database, Gateway, WireClient};
+use crate::kit::{cluster, wait, Config, Database, Gateway, WireClient};
 use crate::traps::servers::direct;
 
 const TABLE: &str = "create table t(id int primary key, n int);
@@ -121,6 +121,32 @@ fn the_extended_protocol_does_when_all_of_it_comes_at_once() {
     let messages = client.until_ready();
     assert!(messages.iter().any(|message| message.tag == b'C'), "{messages:?}");
     assert!(caches(&gateway).is_empty());
+}
+
+#[test]
+fn named_statements_are_answered_from_memory_until_they_are_dropped() {
+    let (database, gateway) = start();
+    let mut client = gateway.client(database);
+    let kept = |client: &mut WireClient, text: &str| {
+        client.run(text);
+        client.rows("explain last statement")[1][0].as_deref() == Some("Way: cache")
+    };
+    let (named, other) = ("SELECT n FROM t WHERE id = 5", "select n from t where n = 5");
+    client.run(CREATE);
+    wait::until("an answer from memory", || kept(&mut client, named));
+    let row = client.table("show caches").remove(0);
+    let count = |column: &str| row[column].parse::<u64>().expect("a number");
+    assert!(count("hits") > 0 && count("misses") > 0 && count("fills") > 0, "{row:?}");
+    assert_eq!((row["mode"].as_str(), row["state"].as_str()), ("manual", "ready"), "{row:?}");
+    let stream = gateway.show("streams").remove(0);
+    assert_eq!((stream["state"].as_str(), stream["followed"].as_str()), ("following", "1"));
+    (0..20).for_each(|_| assert!(!kept(&mut client, other), "nobody has named it"));
+    client.run("update t set n = 500 where id = 5");
+    assert_eq!(client.one(named), "500");
+    client.run("drop cache by_id");
+    assert!(!kept(&mut client, named), "dropped");
+    client.run(&format!("create cache from {other}"));
+    wait::until("an answer from memory", || kept(&mut client, other));
 }
 
 #[test]

@@ -99,7 +99,8 @@ pub trait Changes {
     fn abort(&mut self, xid: u32, sub: u32);
 
     /// Everything before this position has been told. Called at the end of each piece of the
-    /// stream that moved it.
+    /// stream in which the server said how far it is, even if that is no further than before: an
+    /// idle server says so when it is asked, and every few seconds.
     fn progress(&mut self, lsn: u64);
 }
 

@@ -18,6 +18,8 @@ pub const ANSWER_BYTES_MAX: usize = 1 << 20;
 pub struct Fill {
     pub plan: Arc<Plan>,
     pub hash: u64,
+    /// The caller's number for the statement.
+    pub shape: u32,
     key: Box<[u8]>,
     /// What was applied before the statement was sent.
     version: u64,
@@ -30,11 +32,13 @@ impl Fill {
     pub fn new(
         plan: Arc<Plan>,
         hash: u64,
+        shape: u32,
         key: &[u8],
         version: u64,
         tags: SmallVec<[Tag; 8]>,
     ) -> Fill {
-        Fill { plan, hash, key: key.into(), version, tags, answer: Vec::new(), too_long: false }
+        let (key, answer) = (key.into(), Vec::new());
+        Fill { plan, hash, shape, key, version, tags, answer, too_long: false }
     }
 
     /// Bytes that the client gets.

@@ -11,6 +11,7 @@
 
 pub mod apply;
 pub mod cover;
+pub mod doorkeeper;
 pub mod entry;
 pub mod fill;
 pub mod plan;

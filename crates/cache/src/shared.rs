@@ -8,7 +8,8 @@
 //!
 //! When a stream begins there may be transactions that committed just before, so that they are
 //! not told, and are not visible yet. All that run in the first snapshot after the start may be
-//! such ones; nothing is settled until they have ended.
+//! such ones; nothing is settled until they have ended. (PostgreSQL itself waits in the same way
+//! before it lets a stream begin.)
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -225,6 +226,9 @@ impl Shared {
     /// is for all who wait, and who waits on has to say so again. Without a stream no wake may
     /// come: look at [`Shared::is_following`] behind this.
     pub fn want(&self, lsn: u64) -> bool {
+        if self.lsn.load(Ordering::SeqCst) >= lsn {
+            return true;
+        }
         self.wanted.fetch_min(lsn, Ordering::SeqCst);
         self.lsn.load(Ordering::SeqCst) >= lsn
     }
@@ -245,6 +249,13 @@ impl Shared {
     pub fn unsettled_count(&self) -> usize {
         let unsettled = self.unsettled();
         unsettled.queue.len() + usize::from(unsettled.rest.is_some())
+    }
+
+    /// Behind the start of a stream, the transactions that must end before anything is settled.
+    pub fn start_waits_for(&self) -> Vec<u64> {
+        let unsettled = self.unsettled();
+        let start = unsettled.start.as_ref();
+        start.and_then(|start| start.running.clone()).unwrap_or_default()
     }
 
     fn unsettled(&self) -> MutexGuard<'_, Unsettled> {
@@ -378,3 +389,6 @@ impl Rest {
         self.oldest == NO_XID || snapshot.have_ended(self.oldest, self.newest)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,13 @@
 //! What can be depended on (tables, restrictions, values) is without bound, so it is hashed into
 //! an array of fixed size. Two things that share a tag cost a miss now and then, never a stale
 //! answer: a tag can only be too high.
+//!
+//! On the tags of tables and signatures depends a lot, and those of values are raised all the time.
+//! So that they do not share, the array has parts:
+//!
+//! ```text
+//! | epochs: 1/32 | any, wild: 1/32 | values, nodes: the rest |
+//! ```
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +26,10 @@ pub const TAGS_DEFAULT: usize = 1 << 20;
 pub const TAGS_MIN: usize = 1 << 10;
 pub const TAGS_MAX: usize = 1 << 30;
 
+/// Of the array, the part of the epochs and that of other tags of tables and signatures: one in so
+/// many.
+const SMALL_PART: usize = 32;
+
 /// One of [`Tags`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(u32);
@@ -27,8 +38,6 @@ pub struct Tag(u32);
 #[derive(Debug)]
 pub struct Tags {
     cells: Box<[AtomicU64]>,
-    /// The upper bits of a hash choose.
-    shift: u32,
     hash: FixedState,
 }
 
@@ -49,8 +58,7 @@ impl Tags {
     pub fn new(count: usize, seed: u64) -> Tags {
         let count = count.clamp(TAGS_MIN, TAGS_MAX).next_power_of_two();
         let cells = std::iter::repeat_with(AtomicU64::default).take(count).collect();
-        let shift = u64::BITS - count.trailing_zeros();
-        Tags { cells, shift, hash: FixedState::with_seed(seed) }
+        Tags { cells, hash: FixedState::with_seed(seed) }
     }
 
     /// Bytes that the array takes.
@@ -99,15 +107,15 @@ impl Tags {
     pub fn wild(&self, signature: &Signature) -> Tag {
         let mut hasher = self.hasher(Of::Wild);
         hasher.write_u64(signature.id());
-        self.tag(hasher.finish())
+        self.tag(Of::Wild, hasher.finish())
     }
 
-    /// Changes of rows with these values; see [`Signature::put`].
+    /// Changes of rows with these canonical values, each with its length in front.
     pub fn value(&self, signature: &Signature, values: &[u8]) -> Tag {
         let mut hasher = self.hasher(Of::Value);
         hasher.write_u64(signature.id());
         hasher.write(values);
-        self.tag(hasher.finish())
+        self.tag(Of::Value, hasher.finish())
     }
 
     /// Changes of rows with a value in a node; see [`crate::cover`].
@@ -116,13 +124,13 @@ impl Tags {
         hasher.write_u64(signature.id());
         hasher.write_u64(place);
         hasher.write_u64(level.into());
-        self.tag(hasher.finish())
+        self.tag(Of::Node, hasher.finish())
     }
 
     fn of_table(&self, of: Of, table: u32) -> Tag {
         let mut hasher = self.hasher(of);
         hasher.write_u64(table.into());
-        self.tag(hasher.finish())
+        self.tag(of, hasher.finish())
     }
 
     fn hasher(&self, of: Of) -> impl Hasher {
@@ -131,12 +139,50 @@ impl Tags {
         hasher
     }
 
-    fn tag(&self, hash: u64) -> Tag {
-        Tag((hash >> self.shift) as u32)
+    fn tag(&self, of: Of, hash: u64) -> Tag {
+        let small = self.cells.len() / SMALL_PART;
+        let (start, length) = match of {
+            Of::Epoch => (0, small),
+            Of::Any | Of::Wild => (small, small),
+            Of::Value | Of::Node => (2 * small, self.cells.len() - 2 * small),
+        };
+        let within = (u128::from(hash) * length as u128) >> u64::BITS;
+        Tag(start as u32 + within as u32)
     }
 
     fn cell(&self, tag: Tag) -> &AtomicU64 {
         // A tag of a larger array finds one as well: nothing here can panic.
         &self.cells[tag.0 as usize & (self.cells.len() - 1)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::recipe::Form;
+    use crate::value::Kind;
+
+    #[test]
+    fn tags_share_no_more_than_chance_has_it() {
+        let columns = vec![("id".to_owned(), Kind::Int)];
+        let signature = Signature::new(7, columns, Form::Equal);
+        let mut shared = 0;
+        for seed in 0..60 {
+            let tags = Tags::new(1 << 16, seed);
+            let mut values = HashSet::new();
+            for id in 0..4096i64 {
+                let mut bytes = vec![0, 0, 0, 8];
+                bytes.extend_from_slice(&id.to_be_bytes());
+                values.insert(tags.value(&signature, &bytes));
+            }
+            shared += 4096 - values.len();
+            let others = [tags.epoch(7), tags.any(7), tags.wild(&signature)];
+            assert!(others.iter().all(|tag| !values.contains(tag)));
+            assert!(others[0] != others[1] && others[0] != others[2]);
+        }
+        // 4096 of 61440: 134 pairs a seed.
+        assert!((7200..8600).contains(&shared), "{shared} share a tag");
     }
 }

@@ -39,7 +39,7 @@ pub enum Kind {
     /// Without time zone.
     Timestamp,
     /// `timestamp with time zone`.
-    Instant,
+    TimestampTz,
 }
 
 /// Object identifiers of types. Source: `src/include/catalog/pg_type.dat`.
@@ -92,14 +92,14 @@ impl Kind {
             oid::NUMERIC => Some(Kind::Numeric),
             oid::DATE => Some(Kind::Date),
             oid::TIMESTAMP => Some(Kind::Timestamp),
-            oid::TIMESTAMPTZ => Some(Kind::Instant),
+            oid::TIMESTAMPTZ => Some(Kind::TimestampTz),
             _ => None,
         }
     }
 
     /// Whether values have a place among the `i64` ([`as_i64`]), so that ranges can be told.
     pub fn is_ordered(self) -> bool {
-        matches!(self, Kind::Int | Kind::Date | Kind::Timestamp | Kind::Instant)
+        matches!(self, Kind::Int | Kind::Date | Kind::Timestamp | Kind::TimestampTz)
     }
 
     /// Whether a column of this kind, compared with a value of that type, finds a row only if
@@ -122,7 +122,7 @@ impl Kind {
             }
             Kind::Date => type_oid == oid::DATE,
             Kind::Timestamp => matches!(type_oid, oid::TIMESTAMP | oid::DATE),
-            Kind::Instant => type_oid == oid::TIMESTAMPTZ,
+            Kind::TimestampTz => type_oid == oid::TIMESTAMPTZ,
         }
     }
 }
@@ -145,7 +145,7 @@ pub fn canonical(kind: Kind, text: &[u8], out: &mut Canonical) -> bool {
         Kind::Numeric => numeric::canonical(text, out),
         Kind::Date => put(out, time::date(text)),
         Kind::Timestamp => put(out, time::timestamp(text)),
-        Kind::Instant => put(out, time::instant(text)),
+        Kind::TimestampTz => put(out, time::instant(text)),
     }
 }
 
@@ -172,7 +172,9 @@ pub fn canonical_binary(kind: Kind, type_oid: u32, bytes: &[u8], out: &mut Canon
         Kind::Timestamp if type_oid == oid::DATE => {
             put(out, time::date_binary(bytes).and_then(time::midnight))
         }
-        Kind::Timestamp | Kind::Instant => put(out, bytes.try_into().ok().map(i64::from_be_bytes)),
+        Kind::Timestamp | Kind::TimestampTz => {
+            put(out, bytes.try_into().ok().map(i64::from_be_bytes))
+        }
     }
 }
 

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use cache::doorkeeper::Doorkeeper;
 use cache::plan::{Plan, Slot};
 use cache::shared::Shared;
 use cache::store::Store;
 use cache::tags::{Tags, TAGS_DEFAULT};
 
+use crate::control::caches::Registry;
 use crate::control::messages::{PoolName, ToWorker};
 use crate::route::Cacheable;
 use crate::worker::WorkerHandle;
@@ -23,6 +25,9 @@ pub struct Caches {
     databases: Mutex<HashMap<String, Arc<Shared>>>,
     workers: Arc<OnceLock<Vec<WorkerHandle>>>,
     plans: Mutex<Plans>,
+    pub doorkeeper: Doorkeeper,
+    /// Statements that somebody has named.
+    pub named: Registry,
 }
 
 /// The plans that somebody has.
@@ -52,17 +57,19 @@ impl fmt::Debug for Caches {
 
 impl Default for Caches {
     fn default() -> Caches {
-        Caches::new(MEMORY_DEFAULT)
+        Caches::new(MEMORY_DEFAULT, Registry::default())
     }
 }
 
 impl Caches {
-    pub fn new(memory: u64) -> Caches {
+    pub fn new(memory: u64, named: Registry) -> Caches {
         Caches {
             store: Arc::new(Store::new(memory)),
             databases: Mutex::default(),
             workers: Arc::default(),
             plans: Mutex::default(),
+            doorkeeper: Doorkeeper::default(),
+            named,
         }
     }
 

@@ -23,6 +23,7 @@ use crate::cli::exit;
 use crate::config::Config;
 use crate::console::operator::Operator;
 use crate::console::{Console, Process};
+use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToControl};
 use crate::control::signals::Signals;
 use crate::control::{tls, Control};
@@ -133,7 +134,7 @@ fn run(
     let (asks, asked) = mpsc::unbounded_channel();
     let epoch = SystemTime::now();
     let shared = redis_shared(&config);
-    let caches = Arc::new(Caches::new(config.cache.memory));
+    let caches = Arc::new(Caches::new(config.cache.memory, Registry::new(&config)));
     caches.serve(handles.clone());
     let control = Arc::new(Control::new(
         config.clone(),

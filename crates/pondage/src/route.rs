@@ -48,20 +48,22 @@ pub struct Cacheable {
     pub lines: Vec<String>,
 }
 
+impl Cacheable {
+    /// The memory it takes, about. Bytes.
+    pub fn weight(&self) -> usize {
+        const TABLE: usize = 320;
+        const VALUE: usize = 16;
+        let lines: usize = self.lines.iter().map(|line| line.len() + 24).sum();
+        self.recipe.tables.len() * TABLE + self.slots.len() * VALUE + lines
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     pub source: sql::Source,
     pub type_oid: u32,
-    /// Text for it may be a word like `now` or `yesterday`: see [`is_timeless`].
+    /// Text for it may be a word like `now` or `yesterday`, another moment each time.
     pub timely: bool,
-}
-
-/// Whether this text, as input of a type of dates and times, is the same moment every time. Words
-/// (two letters or more) are not looked at: `now`, `today`, but also names of months and zones.
-pub fn is_timeless(text: &[u8]) -> bool {
-    !text.windows(2).any(|pair| pair.iter().all(u8::is_ascii_alphabetic))
-        && text.is_ascii()
-        && text.iter().any(u8::is_ascii_digit)
 }
 
 /// How statements of a shape have run of late.

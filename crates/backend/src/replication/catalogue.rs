@@ -50,6 +50,8 @@ pub struct Server {
     pub may_create: bool,
     pub senders_max: u32,
     pub slots_max: u32,
+    /// Bytes of a page of the log.
+    pub wal_block: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -69,7 +71,7 @@ pub(super) fn server(publication: &str) -> String {
          pg_is_in_recovery(), r.rolname, current_database(), r.rolreplication OR r.rolsuper, \
          has_database_privilege(current_database(), 'CREATE'), \
          current_setting('max_wal_senders'), current_setting('max_replication_slots'), \
-         p.oid, p.puballtables, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate, \
+         current_setting('wal_block_size'), p.oid, p.puballtables, p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate, \
          p.pubviaroot, pg_has_role(p.pubowner, 'USAGE') \
          FROM pg_roles r LEFT JOIN pg_publication p ON p.pubname = {} \
          WHERE r.rolname = current_user",
@@ -88,6 +90,7 @@ pub(super) fn read_server(row: &mut Row) -> (Server, Option<Publication>) {
         may_create: row.bool(),
         senders_max: row.number().unwrap_or(0),
         slots_max: row.number().unwrap_or(0),
+        wal_block: row.number().unwrap_or(0),
     };
     let publication = row.number().map(|oid| Publication {
         oid,
@@ -202,7 +205,7 @@ pub(super) const INHERITS: &str =
 /// One value that becomes another when something changes that decides what a statement means or
 /// who may run it. `xmin` changes with every change of a row; of tables and columns only what
 /// matters is looked at, for TRUNCATE and the like change them as well. Temporary ones come and
-/// go.
+/// go. A table that left the publication and came back between two looks has another row there.
 pub(super) const DEFINITIONS: &str = r"SELECT concat_ws('/',
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', c.oid, c.relname, c.relnamespace, c.relowner,
   c.relkind, c.relacl, c.relrowsecurity, c.relforcerowsecurity, c.relnatts, c.relispartition)))
@@ -235,6 +238,8 @@ pub(super) const DEFINITIONS: &str = r"SELECT concat_ws('/',
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', e.oid, e.xmin))) FROM pg_enum e),
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', i.inhrelid, i.inhparent, i.xmin)))
   FROM pg_inherits i),
+(SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', b.oid, b.xmin))) FROM pg_publication b),
+(SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', r.oid, r.xmin))) FROM pg_publication_rel r),
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', m.roleid, m.member, m.xmin)))
   FROM pg_auth_members m),
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', s.setdatabase, s.setrole, s.xmin)))

@@ -36,6 +36,12 @@ const STATUS_INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// next begins behind it.
 pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
 
+/// The header of the first page of a file of the log; those of others are shorter, by less than a
+/// record.
+///
+/// Source: `SizeOfXLogLongPHD` in src/include/access/xlog_internal.h.
+const PAGE_HEADER_BYTES: u64 = 40;
+
 /// A buffer that grew for a large message is given back beyond this.
 const INBOX_BYTES_KEPT: usize = 1 << 20;
 
@@ -73,6 +79,8 @@ pub struct Client {
     start: u64,
     /// Everything before it has been told.
     told: u64,
+    /// The server has said how far it is, in what was received last.
+    is_further: bool,
     /// When the last told transaction was committed, by the server's clock, and when it was told.
     committed: Option<(i64, Moment)>,
     heard: Moment,
@@ -101,6 +109,7 @@ impl Client {
             decoder: Decoder::new(),
             start: 0,
             told: 0,
+            is_further: false,
             committed: None,
             heard: now,
             sent: (now, 0),
@@ -145,6 +154,12 @@ impl Client {
         self.tables = tables;
     }
 
+    /// Whether a table was described for the first time since the last call. It may be one that
+    /// nobody has looked at, such as a new partition.
+    pub fn new_table(&mut self) -> bool {
+        std::mem::take(&mut self.decoder.is_new)
+    }
+
     fn clock(&self, now: Moment) -> i64 {
         self.options.epoch.saturating_add(i64::try_from(now.0).unwrap_or(i64::MAX))
     }
@@ -160,7 +175,7 @@ impl Client {
         changes: &mut dyn Changes,
     ) -> Result<(), Ended> {
         self.heard = now;
-        let before = self.told;
+        self.is_further = false;
         let done = match self.inbox.is_empty() {
             true => self.messages(bytes, now, changes).map(|used| {
                 self.inbox.extend_from_slice(&bytes[used..]);
@@ -178,13 +193,23 @@ impl Client {
             }
         };
         // What was told before an error counts.
-        if self.told > before && self.phase == Phase::Streaming {
-            changes.progress(self.told);
+        if self.is_further {
+            changes.progress(self.told + self.page_header());
             if self.eager {
                 self.report(now, false);
             }
         }
         done
+    }
+
+    /// Where a record has ended with its page, the next is inserted behind the next page's header:
+    /// `pg_current_wal_insert_lsn` is further than the stream comes before something is written.
+    /// Nothing but a header can end there.
+    fn page_header(&self) -> u64 {
+        match self.told.checked_rem(self.options.server.wal_block) {
+            Some(0) => PAGE_HEADER_BYTES,
+            _ => 0,
+        }
     }
 
     /// Takes every whole message; gives the bytes that they had.
@@ -294,11 +319,13 @@ impl Client {
                 if let Some(committed) = self.decoder.take(data, changes).map_err(Ended::Lost)? {
                     // Commits come in the order of the log.
                     self.told = self.told.max(committed.end);
+                    self.is_further = true;
                     self.committed = Some((committed.time, now));
                 }
             }
             FromServer::Keepalive { end, reply, .. } => {
                 self.told = self.told.max(end);
+                self.is_further = true;
                 self.pinged = false;
                 if std::mem::take(&mut self.ping_again) {
                     self.ping(now);

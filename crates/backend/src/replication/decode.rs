@@ -34,12 +34,14 @@ pub(super) struct Committed {
 pub(super) struct Decoder {
     /// Columns of each relation that was described.
     relations: HashMap<u32, usize>,
+    /// One was described for the first time.
+    pub(super) is_new: bool,
     open: Open,
 }
 
 impl Decoder {
     pub(super) fn new() -> Decoder {
-        Decoder { relations: HashMap::new(), open: Open::Nothing }
+        Decoder { relations: HashMap::new(), is_new: false, open: Open::Nothing }
     }
 
     /// Takes the data of one XLogData.
@@ -60,7 +62,8 @@ impl Decoder {
                 {
                     return Err(format!("more than {RELATIONS_MAX} tables"));
                 }
-                self.relations.insert(relation.oid, relation.columns.len());
+                let known = self.relations.insert(relation.oid, relation.columns.len());
+                self.is_new |= known.is_none();
                 changes.relation(&relation);
             }
             Message::Insert { xid, relation, new } => {

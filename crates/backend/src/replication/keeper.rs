@@ -256,8 +256,11 @@ impl Keeper {
         self.look = Look::new(self.server.clone(), &self.name, publication, tables, &edges);
         let planned = self.changes.is_some();
         let changes = self.look.changes().map_err(Ended::Refused)?;
+        let mut endangered = HashSet::new();
         if !planned {
-            self.changes = Some(self.due(changes));
+            let mut changes = self.due(changes);
+            endangered = self.look.endangered(changes.make_contiguous());
+            self.changes = Some(changes);
         } else if self.publication.is_none() {
             let why = self.complaint.clone().unwrap_or_default();
             return Err(Ended::Lost(format!("the publication could not be created: {why}")));
@@ -267,7 +270,8 @@ impl Keeper {
             false => Phase::Definitions,
         };
         // Before anything is dropped from the publication, and whoever dropped it.
-        let now: HashSet<u32> = self.look.published().iter().map(|table| table.oid).collect();
+        let mut now: HashSet<u32> = self.look.published().iter().map(|table| table.oid).collect();
+        now.retain(|oid| !endangered.contains(oid));
         self.waiting.retain(|oid, _| now.contains(oid));
         let left = self.published.iter().filter(|table| now.contains(&table.oid)).cloned();
         let left: Vec<PublishedTable> = left.collect();
@@ -338,21 +342,7 @@ impl Keeper {
                 _ => {}
             }
         }
-        let known: HashSet<u32> = self.published.iter().map(|table| table.oid).collect();
-        let mut new = self.look.published();
-        new.retain(|table| !known.contains(&table.oid));
-        if self.slot.is_some() {
-            // The statement that published it has been committed: who began later is told.
-            let Position { xmin, xmax, .. } = self.position;
-            new.retain(|table| *self.waiting.entry(table.oid).or_insert(xmax) <= xmin);
-            for table in &new {
-                self.waiting.remove(&table.oid);
-            }
-        }
-        // Names and ancestors may have become others.
-        let mut all = self.look.published();
-        let new: HashSet<u32> = new.iter().map(|table| table.oid).collect();
-        all.retain(|table| known.contains(&table.oid) || new.contains(&table.oid));
+        let all = self.due_tables();
         self.phase = Phase::Rest;
         if all == self.published {
             return Ok(Todo::Rest { redefined: self.redefined });
@@ -362,6 +352,36 @@ impl Keeper {
             true => Ok(Todo::Publish(self.published.clone())),
             false => Ok(Todo::Rest { redefined: self.redefined }),
         }
+    }
+
+    /// The tables that are told for sure, behind a look and the position that was read after it.
+    fn due_tables(&mut self) -> Vec<PublishedTable> {
+        let mut all = self.look.published();
+        if self.slot.is_none() {
+            return all;
+        }
+        let known: HashSet<u32> = self.published.iter().map(|table| table.oid).collect();
+        let roots: HashSet<u32> =
+            self.published.iter().filter(|t| t.partitioned).map(|table| table.oid).collect();
+        // The statement that published it has been committed: who began later is told. A new
+        // partition was published with its root: nobody can have changed it before, not even
+        // before it was attached, for that waits for them.
+        let Position { xmin, xmax, .. } = self.position;
+        let waiting = &mut self.waiting;
+        let mut waits = |table: &PublishedTable| {
+            let is_part = table.ancestors.iter().any(|oid| roots.contains(oid));
+            !known.contains(&table.oid)
+                && !is_part
+                && *waiting.entry(table.oid).or_insert(xmax) > xmin
+        };
+        let (late, due): (Vec<PublishedTable>, Vec<PublishedTable>) =
+            all.into_iter().partition(|table| waits(table));
+        // What is not told of a child is not told of its parent.
+        let above: HashSet<u32> = late.iter().flat_map(|table| table.ancestors.clone()).collect();
+        all = due;
+        all.retain(|table| !above.contains(&table.oid));
+        self.waiting.retain(|oid, _| late.iter().any(|table| table.oid == *oid));
+        all
     }
 }
 

@@ -307,13 +307,27 @@ impl Look {
         if publication.via_root {
             changes.push(bare(Kind::Partitions));
         }
-        let add = wanted.iter().filter(|table| table.owned && !self.is_named(table));
-        changes.extend(batches(Kind::Add, add.map(|table| table.oid)));
         let named = self.tables.iter().filter(|table| table.named);
-        let drop = named.filter(|table| self.fit_at_all(table).is_err());
+        let (stay, drop): (Vec<&Table>, Vec<&Table>) =
+            named.partition(|table| self.fit_at_all(table).is_ok());
+        let stay: HashSet<u32> = stay.iter().map(|table| table.oid).collect();
+        let stays = |table: &Table| table.by_schema || stay.contains(&table.oid);
+        let covered =
+            |table: &Table| publication.all || stays(table) || self.roots(table).any(stays);
+        let add = wanted.iter().filter(|table| table.owned && !covered(table));
+        changes.extend(batches(Kind::Add, add.map(|table| table.oid)));
         // Behind what is added, so that partitions are told while their root is dropped.
-        changes.extend(batches(Kind::Drop, drop.map(|table| table.oid)));
+        changes.extend(batches(Kind::Drop, drop.iter().map(|table| table.oid)));
         Ok(changes)
+    }
+
+    /// The tables that may be told no longer when these changes are made.
+    pub fn endangered(&self, changes: &[Change]) -> HashSet<u32> {
+        let dropped = changes.iter().filter(|change| change.kind == Kind::Drop);
+        let dropped: Vec<u32> = dropped.flat_map(|change| change.tables.clone()).collect();
+        let below = dropped.iter().flat_map(|oid| self.descendants(*oid));
+        let below = below.filter(|table| !table.named && !table.by_schema);
+        below.map(|table| table.oid).chain(dropped.iter().copied()).collect()
     }
 
     /// The statement; tables that are gone meanwhile are left out.

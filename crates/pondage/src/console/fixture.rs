@@ -124,7 +124,7 @@ impl Fake {
             shutdowns: Mutex::default(),
             reload: Mutex::new(Ok(Vec::new())),
             redis: Mutex::default(),
-            caches: Registry::new(&config),
+            caches: Registry::default(),
             streams: Mutex::default(),
             workers: senders,
             config: Arc::new(config),
@@ -165,6 +165,10 @@ impl Process for Fake {
 
     fn caches(&self) -> &Registry {
         &self.caches
+    }
+
+    fn kept(&self) -> cache::store::Standing {
+        cache::store::Standing { entries: 7, bytes: 7_000, limit: 9_000, evicted: 3 }
     }
 
     fn streams(&self) -> Vec<Standing> {

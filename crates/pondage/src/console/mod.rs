@@ -84,6 +84,9 @@ pub trait Process: Send + Sync + 'static {
     /// Statements that are named to be cached.
     fn caches(&self) -> &Registry;
 
+    /// The results that are kept, of all databases.
+    fn kept(&self) -> cache::store::Standing;
+
     /// The streams of changes, one for each database that is followed.
     fn streams(&self) -> Vec<Standing>;
 

@@ -105,6 +105,8 @@ struct Question {
 struct Kept {
     since: Instant,
     verdict: Arc<OnceCell<Verdict>>,
+    /// What it takes, as far as it is known yet.
+    bytes: usize,
 }
 
 #[derive(Default)]
@@ -181,7 +183,9 @@ impl Judges {
             let (verdict, epoch) = lock(&self.state).kept(&key, config, text);
             let ask = || self.ask(&key, config, proven.clone(), parsed.clone());
             let verdict = verdict.get_or_try_init(ask).await?.clone();
-            if lock(&self.state).epoch == epoch {
+            let mut state = lock(&self.state);
+            if state.epoch == epoch {
+                state.weigh(&key, text, &verdict);
                 return Ok(verdict);
             }
         }
@@ -240,6 +244,12 @@ impl Judges {
     }
 }
 
+/// Whether a built-in function is stable for no other reason than settings.
+#[cfg(test)]
+pub fn depends_on_settings(function: &str) -> bool {
+    stable::depends(function).is_some()
+}
+
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -285,19 +295,31 @@ impl State {
             self.keep(|_, _| false);
         }
         let verdict = Arc::<OnceCell<Verdict>>::default();
-        let kept = Kept { since: now, verdict: verdict.clone() };
-        if self.kept.insert(wanted, kept).is_none() {
-            self.kept_bytes += cost(text);
+        let kept = Kept { since: now, verdict: verdict.clone(), bytes: cost(text) };
+        self.kept_bytes += kept.bytes;
+        if let Some(old) = self.kept.insert(wanted, kept) {
+            self.kept_bytes -= old.bytes;
         }
         (verdict, self.epoch)
     }
 
+    /// Counts what a verdict takes that is there by now.
+    fn weigh(&mut self, key: &Key, text: &[u8], verdict: &Verdict) {
+        let more = verdict.cache.as_ref().map_or_else(String::len, |kept| kept.weight());
+        let wanted = (key.clone(), Box::from(text));
+        if let Some(kept) = self.kept.get_mut(&wanted) {
+            let bytes = cost(text) + more;
+            self.kept_bytes = self.kept_bytes - kept.bytes + bytes;
+            kept.bytes = bytes;
+        }
+    }
+
     fn keep(&mut self, mut keeps: impl FnMut(&Key, &Kept) -> bool) {
         let bytes = &mut self.kept_bytes;
-        self.kept.retain(|(key, text), kept| {
+        self.kept.retain(|(key, _), kept| {
             let keeps = keeps(key, kept);
             if !keeps {
-                *bytes -= cost(text);
+                *bytes -= kept.bytes;
             }
             keeps
         });

@@ -45,7 +45,6 @@ use crate::link::{Door, Ends, Link};
 use crate::stream::Streams;
 use crate::worker::{redis, WorkerHandle};
 use authquery::AuthQueries;
-use caches::Registry;
 use dial::Dialer;
 use judge::Judges;
 use messages::{OpenKind, PoolName, Ref, Shutdown, ToControl, ToWorker};
@@ -67,8 +66,6 @@ pub struct Control {
     caches: Arc<Caches>,
     /// Started when the first database is followed.
     streams: OnceLock<Option<Streams>>,
-    /// Statements that are named to be cached.
-    named: Arc<Registry>,
     redis: Option<Arc<redis::Shared>>,
     handshakes: Semaphore,
     cancels: Semaphore,
@@ -92,14 +89,12 @@ impl Control {
         began: Instant,
     ) -> Control {
         let dialer = Arc::new(Dialer::default());
-        let named = Arc::new(Registry::new(&config));
         Control {
             config: ArcSwap::new(config),
             listen_tls: ArcSwapOption::new(listen_tls),
             workers,
             auth_queries: AuthQueries::new(dialer.clone()),
             judges: Judges::new(dialer.clone()),
-            named,
             dialer,
             caches,
             streams: OnceLock::new(),

@@ -10,7 +10,7 @@ use super::messages::{Shutdown, ToWorker};
 use super::{tls, Control};
 use crate::config::{self, Config, PoolConfig};
 use crate::console::{Condition, Pending, Process};
-use crate::stream::Standing;
+use crate::stream::{Standing, Streams};
 use crate::worker::redis;
 
 impl Process for Control {
@@ -53,11 +53,15 @@ impl Process for Control {
     }
 
     fn caches(&self) -> &Registry {
-        &self.named
+        &self.caches.named
     }
 
     fn streams(&self) -> Vec<Standing> {
-        Vec::new()
+        self.streams.get().into_iter().flatten().flat_map(Streams::standing).collect()
+    }
+
+    fn kept(&self) -> cache::store::Standing {
+        self.caches.store().standing()
     }
 
     fn judge_cache<'a>(
@@ -97,7 +101,7 @@ impl Control {
         self.dialer.forget();
         self.auth_queries.forget();
         self.judges.reload();
-        self.named.configure(&new);
+        self.caches.named.configure(&new);
         for worker in &self.workers {
             worker.send(ToWorker::Reload { config: new.clone(), tls: listen_tls.clone() });
         }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::cache_metrics::Caches;
 use super::exposition::{Exposition, Kind, Labels};
 use super::process::Usage;
-use super::redis_metrics;
+use super::{cache_metrics, redis_metrics};
 use crate::console::view::{self, View};
 use crate::console::Condition;
 use crate::route::Why;
@@ -13,7 +14,13 @@ use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{PoolSnapshot, Totals};
 
 /// Writes the page.
-pub fn page(view: &View, redis: Option<&Snapshot>, condition: Condition, usage: &Usage) -> String {
+pub fn page(
+    view: &View,
+    caches: &Caches,
+    redis: Option<&Snapshot>,
+    condition: Condition,
+    usage: &Usage,
+) -> String {
     let mut page = Exposition::default();
     about(&mut page, condition);
     workers(&mut page, view);
@@ -22,6 +29,7 @@ pub fn page(view: &View, redis: Option<&Snapshot>, condition: Condition, usage: 
     pool_counters(&mut page, &pools);
     coalescing(&mut page, &pools);
     durations(&mut page, &pools);
+    cache_metrics::families(&mut page, &pools, caches);
     redis_metrics::families(&mut page, redis);
     process(&mut page, usage);
     page.into_text()

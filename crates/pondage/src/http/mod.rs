@@ -26,6 +26,7 @@ use tokio::sync::Semaphore;
 use crate::console::view;
 use crate::console::Process;
 
+mod cache_metrics;
 mod exposition;
 mod metrics;
 mod process;
@@ -146,7 +147,13 @@ async fn metrics_page(State(process): State<Door>) -> Response {
     let view = view::look(&*process, WORKER_WAIT).await;
     // Reading /proc blocks; a page without those figures is better than none.
     let usage = tokio::task::spawn_blocking(process::usage).await.unwrap_or_default();
-    let body = metrics::page(&view, process.redis(false).as_ref(), process.condition(), &usage);
+    let caches = cache_metrics::Caches {
+        named: process.caches().all().len(),
+        kept: process.kept(),
+        streams: process.streams(),
+    };
+    let redis = process.redis(false);
+    let body = metrics::page(&view, &caches, redis.as_ref(), process.condition(), &usage);
     page(StatusCode::OK, exposition::CONTENT_TYPE, body)
 }
 

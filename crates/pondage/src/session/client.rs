@@ -7,6 +7,7 @@ use std::sync::Arc;
 use backend::moment::Moment;
 use backend::settings::Settings;
 use cache::fill::Fill;
+use wire::pg::backend::TxStatus;
 
 use super::explain::Last;
 use super::login::Login;
@@ -61,6 +62,25 @@ pub enum Hold {
     Control,
 }
 
+/// A transaction of which no server knows yet.
+#[derive(Debug)]
+pub struct Begun {
+    /// The client's BEGIN.
+    pub text: Box<[u8]>,
+    /// A statement in it has failed.
+    pub failed: bool,
+}
+
+impl Begun {
+    pub fn status(&self) -> TxStatus {
+        if self.failed {
+            TxStatus::Failed
+        } else {
+            TxStatus::InTransaction
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Client {
     pub generation: u32,
@@ -112,7 +132,7 @@ pub struct Client {
     /// What it has to do with what is kept.
     pub reads: Option<Box<Reads>>,
     /// A BEGIN that it was answered, and that no server has got yet.
-    pub begun: Option<Box<[u8]>>,
+    pub begun: Option<Box<Begun>>,
     pub close_needed: bool,
     pub queued_out: bool,
     pub queued_resume: bool,
@@ -126,6 +146,11 @@ pub struct Client {
 }
 
 impl Client {
+    /// The transaction status while it has no server.
+    pub fn status(&self) -> TxStatus {
+        self.begun.as_ref().map_or(TxStatus::Idle, |begun| begun.status())
+    }
+
     pub fn is_pooled(&self) -> bool {
         matches!(self.phase, Phase::Pooled)
     }

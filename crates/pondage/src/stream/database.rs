@@ -27,6 +27,11 @@ use crate::control::transport::Transport;
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
+/// Beside those of both connections: a role's timeouts are not meant for waiting for other
+/// transactions, as the making of a slot does.
+const STREAM_SETTINGS: [(&str, &str); 3] =
+    [("replication", "database"), ("lock_timeout", "0"), ("statement_timeout", "0")];
+
 /// Bytes asked of the socket at once.
 const READ_BYTES: usize = 256 << 10;
 
@@ -43,6 +48,8 @@ pub struct Database {
     clock: Clock,
     /// The consumer was told that a stream has begun, and not that it was lost.
     begun: bool,
+    /// Since when nothing is followed.
+    down: SystemTime,
     /// When and what was last logged.
     logged: Option<(Instant, String)>,
 }
@@ -56,8 +63,17 @@ impl Database {
         tap: Tap,
         clock: Clock,
     ) -> Database {
-        let mut database =
-            Database { config, proven, options, consumer, tap, clock, begun: false, logged: None };
+        let mut database = Database {
+            config,
+            proven,
+            options,
+            consumer,
+            tap,
+            clock,
+            begun: false,
+            down: SystemTime::now(),
+            logged: None,
+        };
         if let Some(user) = database.options.user.clone() {
             let mut config = PoolConfig::clone(&database.config);
             // What the pool's user has proved says nothing of another.
@@ -78,13 +94,18 @@ impl Database {
         let mut pause = PAUSE_FIRST;
         while !self.tap.stopped() {
             let tap = self.tap.clone();
+            let start = Instant::now();
             let ended = tokio::select! {
                 ended = self.stream(&dialer) => ended,
                 () = stopped(&tap) => break,
             };
             if std::mem::take(&mut self.begun) {
-                pause = PAUSE_FIRST;
+                self.down = SystemTime::now();
                 self.consumer.lost(&words(&ended));
+                // One that never goes on for long is not begun all the time.
+                if start.elapsed() > PAUSE_MAX {
+                    pause = PAUSE_FIRST;
+                }
             }
             self.note(&ended);
             tokio::select! {
@@ -105,9 +126,6 @@ impl Database {
             config: self.config.clone(),
             proven: self.proven.clone(),
         };
-        if !matches!(self.state(), State::Refused { .. } | State::Lost { .. }) {
-            self.set_state(State::Connecting);
-        }
         let (mut keeping, mut stream) = match self.connect(login).await {
             Ok(connected) => connected,
             Err(ended) => return ended,
@@ -127,16 +145,22 @@ impl Database {
         let Options { publication, slot_max_wal, silence, .. } = self.options.clone();
         let keeper = Keeper::new(&publication, slot_max_wal);
         let mut keeping = Keeping::open(login.clone(), keeper).await.map_err(|e| unopened(&e))?;
-        self.set_state(State::Preparing("the publication"));
+        self.tap.set(|standing| {
+            // What was wrong last is shown until it is right.
+            if standing.state == State::Connecting {
+                standing.state = State::Preparing("the publication");
+            }
+        });
         keeping.prepare().await?;
         self.looked(&keeping.look(), None);
         let server = keeping.keeper.server().clone();
-        let session = login.open(&[("replication", "database")]).await.map_err(|error| {
-            match Missing::at_login(&server, &error.code, &error.message) {
-                Some(missing) => Ended::Refused(missing),
-                None => unopened(&error),
-            }
-        })?;
+        let session =
+            login.open(&STREAM_SETTINGS).await.map_err(|error| {
+                match Missing::at_login(&server, &error.code, &error.message) {
+                    Some(missing) => Ended::Refused(missing),
+                    None => unopened(&error),
+                }
+            })?;
         let slot = slot_name();
         keeping.keeper.create_slot(&slot);
         let tables = keeping.keeper.published().to_vec();
@@ -169,6 +193,10 @@ impl Database {
                 self.begun = true;
                 self.follows();
                 // The receiver lives as long as the sender.
+                let _ = begun.send(true);
+            }
+            // A look soon: it may be a partition that was made a moment ago.
+            if stream.client.new_table() {
                 let _ = begun.send(true);
             }
             let tick = stream.client.next_tick().map(|moment| self.clock.instant(moment));
@@ -230,19 +258,8 @@ impl Database {
         tracing::info!(event = "stream_following", db, slot);
     }
 
-    fn state(&self) -> State {
-        self.tap.standing().state
-    }
-
-    fn set_state(&self, state: State) {
-        self.tap.set(|standing| standing.state = state);
-    }
-
     fn note(&mut self, ended: &Ended) {
-        let since = match self.state() {
-            State::Lost { since, .. } | State::Refused { since, .. } => since,
-            _ => SystemTime::now(),
-        };
+        let since = self.down;
         let state = match ended {
             Ended::Lost(why) => State::Lost { why: why.clone(), since },
             Ended::Refused(missing) => State::Refused { missing: missing.clone(), since },

@@ -19,13 +19,17 @@ use crate::control::messages::{OpenError, OpenKind};
 use crate::control::open::Session;
 
 /// Beside [`SETTINGS`]: nobody waits long for a look, or for the lock of a publication.
-const OWN_SETTINGS: [(&str, &str); 2] = [("statement_timeout", "30s"), ("lock_timeout", "1s")];
+const OWN_SETTINGS: [(&str, &str); 3] = [
+    ("statement_timeout", "15s"),
+    ("lock_timeout", "1s"),
+    ("default_transaction_read_only", "off"),
+];
 
 /// Most bytes of all rows of one answer.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
 
 /// A server that does not answer for so long has gone away.
-const ANSWER_MAX: Duration = Duration::from_secs(60);
+const ANSWER_MAX: Duration = Duration::from_secs(15);
 
 /// Without a look for so long nobody knows what has been redefined: the stream is given up.
 const BLIND_MAX: Duration = Duration::from_secs(15);
@@ -33,9 +37,10 @@ const BLIND_MAX: Duration = Duration::from_secs(15);
 /// Between tries to connect.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The next look is at least this many times as far away as the last one took: a large catalogue
-/// is not looked at all the time.
-const REST_FACTOR: u32 = 20;
+/// The next look is at least this many times as far away as the last one took, if that is not
+/// longer than the limit: a large catalogue is not looked at all the time.
+const REST_FACTOR: u32 = 10;
+const REST_MAX: Duration = Duration::from_secs(10);
 
 /// For whoever has the consumer.
 pub enum Event {
@@ -112,7 +117,7 @@ impl Keeping {
         }
     }
 
-    /// Looks again and again, at once when the stream begins.
+    /// Looks again and again, and at once whenever `begun` is sent.
     ///
     /// # Errors
     /// Always: it ends when the stream can't go on.
@@ -133,7 +138,7 @@ impl Keeping {
             match self.round(&events).await {
                 Ok(Round::Over) => {
                     looked = Instant::now();
-                    pause = poll.max(start.elapsed() * REST_FACTOR);
+                    pause = poll.max((start.elapsed() * REST_FACTOR).min(REST_MAX));
                 }
                 Ok(Round::Unanswered(why)) => {
                     self.session = None;

@@ -11,6 +11,7 @@ mod sides;
 pub mod slots;
 pub mod snapshot;
 pub mod transport;
+pub mod worth;
 
 use std::io;
 use std::net::TcpListener;

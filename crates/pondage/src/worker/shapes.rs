@@ -1,5 +1,6 @@
 //! The statements of one pool by shape: what is known of each, and how it has fared.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use hashbrown::HashMap;
 use sql::{Literal, Scan, Use};
 
 use super::snapshot::Histogram;
-use crate::config::Freshness;
+use super::worth::Worth;
+use crate::control::caches::{CacheInfo, Named};
 use crate::route::{History, Verdict, Way, Why};
 
 /// Shapes kept of one pool; beyond it, the half that was used least recently is dropped.
@@ -57,11 +59,15 @@ pub struct Shape {
     pub why: Why,
     /// How its results may be kept.
     pub kept: Option<Arc<cache::plan::Plan>>,
-    /// What was asked for when its cache was made.
-    pub freshness: Option<Freshness>,
-    pub max_lag: Option<Duration>,
+    /// Somebody has named it, as of this generation of names.
+    named: (u64, Option<Arc<CacheInfo>>),
+    pub worth: Worth,
     pub hits: u64,
     pub misses: u64,
+    pub fills: u64,
+    pub waits: u64,
+    /// Of these, what was told where it is named.
+    told: [u64; 4],
 }
 
 /// How a simple query becomes a prepared statement.
@@ -149,6 +155,11 @@ impl Shapes {
         Some(id)
     }
 
+    /// Tells those who have named statements how these fare.
+    pub fn tell(&mut self) {
+        self.slots.iter_mut().flatten().for_each(Shape::tell);
+    }
+
     /// Drops the half that was used least recently.
     fn sweep(&mut self) {
         let mut used: Vec<u64> = self.iter().map(|shape| shape.used).collect();
@@ -222,10 +233,45 @@ impl Shape {
             way: Way::Alone,
             why: Why::New,
             kept: None,
-            freshness: None,
-            max_lag: None,
+            named: (u64::MAX, None),
+            worth: Worth::default(),
             hits: 0,
             misses: 0,
+            fills: 0,
+            waits: 0,
+            told: [0; 4],
+        }
+    }
+
+    /// What somebody has named this statement, if so.
+    pub fn named(&mut self, names: &Named) -> Option<&Arc<CacheInfo>> {
+        let generation = names.generation();
+        if self.named.0 != generation {
+            self.tell();
+            self.named = (generation, names.find(&sql::normal(&self.text)));
+        }
+        self.named.1.as_ref()
+    }
+
+    /// Tells who has named it what the verdict has against it.
+    pub fn tell_verdict(&mut self, names: &Named) {
+        let named = self.named(names).cloned();
+        if let (Some(cache), Some(verdict)) = (named, &self.verdict) {
+            cache.judged(verdict.cache.as_ref().err().cloned());
+        }
+    }
+
+    /// Adds what has been counted here to what is counted where it is named.
+    pub fn tell(&mut self) {
+        let now = [self.hits, self.misses, self.fills, self.waits];
+        let before = std::mem::replace(&mut self.told, now);
+        let Some(named) = &self.named.1 else { return };
+        let counters = &named.counters;
+        let all = [&counters.hits, &counters.misses, &counters.fills, &counters.waits];
+        for (at, counter) in all.into_iter().enumerate() {
+            if now[at] > before[at] {
+                counter.fetch_add(now[at] - before[at], Ordering::Relaxed);
+            }
         }
     }
 

@@ -21,6 +21,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use sql::{Analysis, Cast, Literal, Parser, Reads, Scan, Source, Use};
+use wire::pg::sqlstate;
 
 use super::catalogue::{Answers, Key};
 use super::connection::{Connection, Described, Failure};
@@ -179,6 +180,11 @@ impl Evidence {
         if let Some(obstacle) = reads.obstacles.first() {
             self.refuse(&piece.within, obstacle);
         }
+        // They are found in two ways, and one that is missed would never be watched.
+        let read: BTreeSet<&sql::Name> = reads.tables.iter().map(|table| &table.relation).collect();
+        if read != piece.analysis.relations.iter().collect() {
+            self.refuse(&piece.within, "the parser counts its tables in two ways");
+        }
         for (place, table) in reads.tables.iter().enumerate() {
             let relation = answers.relations.get(&key(&table.relation));
             let oid = relation.and_then(|relation| relation.oid.parse().ok());
@@ -296,18 +302,20 @@ impl Evidence {
         };
         let most = reading.numbered(self.parameters, bare);
         let least = reading.numbered(self.parameters, of_use);
-        let (numbered, described) = match connection.describe(&most.text, &most.types).await {
-            Ok(described) => (most, described),
-            // Constants in GROUP BY and its like must stay the same.
-            Err(Failure::Refused(_)) if most.places != least.places => {
-                match connection.describe(&least.text, &least.types).await {
-                    Ok(described) => (least, described),
-                    Err(Failure::Refused(error)) => return Ok(Err(unprepared(&error))),
-                    Err(lost) => return Err(lost),
-                }
+        let mut numbered = most;
+        let mut answer = connection.describe(&numbered.text, &numbered.types).await;
+        // Constants in GROUP BY and its like must stay the same.
+        if matches!(answer, Err(Failure::Refused(_))) && numbered.places != least.places {
+            numbered = least;
+            answer = connection.describe(&numbered.text, &numbered.types).await;
+        }
+        let described = match answer {
+            Ok(described) => described,
+            Err(Failure::Refused(error)) if error.code != sqlstate::LOCK_NOT_AVAILABLE => {
+                return Ok(Err(format!("PostgreSQL does not prepare it: {error}")));
             }
-            Err(Failure::Refused(error)) => return Ok(Err(unprepared(&error))),
-            Err(lost) => return Err(lost),
+            // Nor is it known whether it could be kept while a table of it is being changed.
+            Err(failure) => return Err(failure),
         };
         Ok(Ok(self.types(reading, &casts, &numbered, described)))
     }
@@ -358,10 +366,6 @@ impl Evidence {
         };
         reading.reads.casts.iter().filter_map(of).collect()
     }
-}
-
-fn unprepared(error: &backend::login::ServerError) -> String {
-    format!("PostgreSQL does not prepare it: {error}")
 }
 
 /// The columns that a statement may use, by the relations that it reads.

@@ -33,6 +33,7 @@ SELECT b.root, c.oid, n.nspname, c.relname, c.relkind, c.relpersistence,
   c.relreplident OPERATOR(pg_catalog.=) 'f'::pg_catalog.char OR EXISTS (
     SELECT 1 FROM pg_catalog.pg_index i
     WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND i.indisvalid AND i.indimmediate
+      AND NOT i.indisexclusion
       AND (c.relreplident OPERATOR(pg_catalog.=) 'd'::pg_catalog.char AND i.indisprimary
         OR c.relreplident OPERATOR(pg_catalog.=) 'i'::pg_catalog.char AND i.indisreplident))
 FROM below b

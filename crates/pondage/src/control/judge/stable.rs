@@ -104,7 +104,7 @@ pub fn refused_type(name: &str) -> Option<&'static str> {
     Some(match name {
         "regproc" | "regprocedure" | "regoper" | "regoperator" | "regclass" | "regcollation"
         | "regtype" | "regrole" | "regnamespace" | "regconfig" | "regdictionary"
-        | "regdatabase" => "a name that the catalogues and search_path give",
+        | "regdatabase" => "which is a name in the catalogues",
         "timetz" => "which may depend on the date",
         "money" => "which is written by lc_monetary",
         "xml" => "which is read by xmloption",

@@ -3,7 +3,9 @@
 mod certificates;
 mod judging;
 mod judging_caches;
+mod judging_oracles;
 mod lookups;
 mod opening;
+mod restricting;
 pub mod server;
 mod tls;

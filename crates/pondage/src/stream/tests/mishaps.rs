@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use rustix::process::{kill_process, Pid, Signal};
 
-use super::rig::{connect, options, rows, until, Rig};
-use crate::stream::Options;
+use wire::pg::auth::Secret;
+
+use super::mirror::Mirror;
+use super::rig::{connect, options, rows, until, Followed, Rig};
+use crate::config::Host;
+use crate::stream::{Options, State};
 
 const WALSENDER: &str = "SELECT active_pid FROM pg_replication_slots";
 
@@ -109,4 +113,37 @@ async fn commits_do_not_wait_for_a_stream_that_counts_as_a_standby() {
     assert!(took < Duration::from_secs(5), "{took:?}");
     rig.told(&followed).await;
     assert_eq!(followed.mirror.copy("keyed").len(), 50);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_role_than_the_pools_can_stream() {
+    let rig = Rig::start(&[]).await;
+    let mut config = rig.config("nobody");
+    config.upstream.password = None;
+    let password = Some(Secret::Plain("pencil".to_owned()));
+    let options = Options { user: Some("app".to_owned()), password, ..options() };
+    let mirror = Mirror::default();
+    let tap = rig.streams.follow(config.into(), None, options, Box::new(mirror.clone()));
+    Followed { tap, mirror }.begun(1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_away_is_tried_again_and_a_wrong_password_is_said() {
+    let rig = Rig::start(&[]).await;
+    let wrong = Options { password: Some(Secret::Plain("pen".to_owned())), ..options() };
+    let followed = rig.follow_as("app", Options { user: Some("app".to_owned()), ..wrong });
+    let is_refused = |state: &State| matches!(state, State::Refused { .. });
+    let standing = followed.state("a refusal", is_refused).await;
+    let State::Refused { missing, .. } = standing.state else { unreachable!() };
+    assert!(missing.what.contains("password authentication failed"), "{missing:?}");
+    let mut config = rig.config("app");
+    config.upstream.host = Host::Unix("/nowhere".into());
+    let mirror = Mirror::default();
+    let tap = rig.streams.follow(config.into(), None, options(), Box::new(mirror.clone()));
+    let followed = Followed { tap, mirror };
+    let is_lost = |state: &State| matches!(state, State::Lost { .. });
+    let standing = followed.state("a loss", is_lost).await;
+    let State::Lost { why, .. } = standing.state else { unreachable!() };
+    assert!(why.contains("cannot connect"), "{why}");
+    assert_eq!(followed.mirror.look(|seen| (seen.begun, seen.lost.len())), (0, 0));
 }

@@ -108,6 +108,20 @@ async fn a_new_table_is_told_when_nobody_can_have_changed_it_unseen() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_partition_is_known_soon_after_its_first_row() {
+    let rig = Rig::start(&[]).await;
+    rig.app("CREATE TABLE root (a int PRIMARY KEY) PARTITION BY LIST (a)").await;
+    let poll = Duration::from_secs(3600);
+    let followed = rig.follow_as("app", Options { poll, ..options() });
+    followed.begun(1).await;
+    is_told(&followed, "root", true).await;
+    rig.app("CREATE TABLE part PARTITION OF root FOR VALUES IN (1)").await;
+    rig.run("INSERT INTO root VALUES (1)").await;
+    is_told(&followed, "part", true).await;
+    assert_eq!(followed.mirror.copy("part"), ["1"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_missing_is_named_with_the_sql_that_grants_it() {
     let rig = Rig::start(&["max_wal_senders=1", "max_replication_slots=1"]).await;
     rig.app("CREATE TABLE keyed (a int PRIMARY KEY)").await;

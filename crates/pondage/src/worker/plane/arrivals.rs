@@ -25,6 +25,14 @@ impl Plane {
             return;
         }
         let long = client.out.len() >= LONG_ANSWER_BYTES;
+        if let Some(begun) = &mut client.begun {
+            // The client thinks that it was in its transaction: ReadyForQuery, which is the last
+            // that it was told and has not been written yet, says so.
+            begun.failed |= unit.failed;
+            if let Some(status) = client.out.last_mut() {
+                *status = begun.status().as_byte();
+            }
+        }
         client.corked = false;
         client.hold = Hold::No;
         let at = client.pool as usize;

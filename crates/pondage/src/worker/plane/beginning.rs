@@ -12,6 +12,10 @@ use wire::pg::frontend;
 use super::caching::Bound;
 use super::Plane;
 use crate::config::PoolMode;
+use crate::session::client::Begun;
+
+/// Fails, and with it the transaction. The server's log says why.
+const FAIL: &str = "ROLLBACK TO SAVEPOINT \"a read of this transaction has failed outside of it\"";
 
 impl Plane {
     /// Begins or ends a transaction of which no server has to know. False: it is PostgreSQL's.
@@ -22,20 +26,21 @@ impl Plane {
         bound: Option<&Bound<'_>>,
     ) -> bool {
         let Some(transaction) = sql::transaction(text) else { return false };
-        let begun = self.clients[slot].begun.is_some();
+        let mut tag = transaction.tag();
         let status = match transaction {
             Transaction::Begin | Transaction::Start => {
-                if begun || !self.begins_late(slot) {
+                if self.clients[slot].begun.is_some() || !self.begins_late(slot) {
                     return false;
                 }
-                self.clients[slot].begun = Some(text.into());
+                let begun = Begun { text: text.into(), failed: false };
+                self.clients[slot].begun = Some(Box::new(begun));
                 TxStatus::InTransaction
             }
             Transaction::Commit | Transaction::Rollback => {
-                if !begun {
-                    return false;
+                let Some(begun) = self.clients[slot].begun.take() else { return false };
+                if begun.failed {
+                    tag = Transaction::Rollback.tag();
                 }
-                self.clients[slot].begun = None;
                 self.count(slot, |totals| totals.xact_count += 1);
                 TxStatus::Idle
             }
@@ -50,7 +55,7 @@ impl Plane {
                     reply::put_no_data(out);
                 }
             }
-            reply::put_command_complete(out, transaction.tag());
+            reply::put_command_complete(out, tag);
             reply::put_ready(out, status);
         });
         self.count(slot, |totals| totals.query_count += 1);
@@ -81,9 +86,13 @@ impl Plane {
 
     /// The client has its server now: before anything else, what it was told.
     pub(super) fn begin_now(&mut self, slot: u32) {
-        let Some(text) = self.clients[slot].begun.take() else { return };
+        let Some(begun) = self.clients[slot].begun.take() else { return };
         let server = self.clients[slot].server;
         let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
-        self.send(server, request, |out| frontend::put_query(out, &text));
+        self.send(server, request, |out| frontend::put_query(out, &begun.text));
+        if begun.failed {
+            let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Hide);
+            self.send(server, request, |out| frontend::put_query(out, FAIL));
+        }
     }
 }

@@ -74,7 +74,7 @@ impl Plane {
     fn may_ask(&self, slot: u32) -> bool {
         let client = &self.clients[slot];
         let replicates = self.servers.get(client.server).is_some_and(|conn| conn.replication);
-        !client.batch_open && !client.skips && !replicates
+        !client.batch_open && !client.skips && client.begun.is_none() && !replicates
     }
 
     fn refuse_preparing(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Taken {

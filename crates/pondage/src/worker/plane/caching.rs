@@ -23,7 +23,7 @@ use wire::pg::frontend::{BindTail, Parse};
 use super::company::is_sound;
 use super::requests::Taken;
 use super::{Plane, PoolState};
-use crate::config::CacheMode;
+use crate::config::{CacheMode, Coalesce};
 use crate::control::messages::PoolName;
 use crate::route::{Way, Why};
 use crate::session::client::{Hold, NONE};
@@ -189,20 +189,26 @@ impl Plane {
         let PoolState { cache, config, shapes, welcome, totals, .. } =
             &mut self.pools[client.pool as usize];
         let Some(pool) = cache else { return Look::Pass };
-        let Some(shape) = shapes.get_mut(id) else { return Look::Pass };
-        let Some(plan) = &shape.kept else { return Look::Pass };
+        let Some(shape) = shapes.get_mut(id).filter(|shape| shape.kept.is_some()) else {
+            return Look::Pass;
+        };
         let reads = client.reads.as_deref();
         let database = &mut self.caches[pool.at];
         let totals = &mut totals.cached;
-        let off = !matches!(config.cache, CacheMode::Manual | CacheMode::Auto);
-        if off || reads.is_some_and(|reads| reads.strange) {
+        let named = shape.named(&database.names).cloned();
+        let wanted = match config.cache {
+            CacheMode::Off | CacheMode::Advise => false,
+            CacheMode::Manual => named.is_some(),
+            CacheMode::Auto => named.is_some() || shape.worth.is_tried(),
+        };
+        if !wanted || reads.is_some_and(|reads| reads.strange) {
             return Look::Pass;
         }
         if !database.serves() {
             totals.unserved += 1;
             return Look::Pass;
         }
-        let Some(defaults) = welcome else { return Look::Pass };
+        let (Some(defaults), Some(plan)) = (welcome, &shape.kept) else { return Look::Pass };
         let store = &database.store;
         let ground = pool.ground(&client.settings, defaults, |bytes| store.hash(bytes));
         if ask.bound.is_some() && plan.has_literals() && !self.scan.scan(ask.text) {
@@ -224,8 +230,10 @@ impl Plane {
                 if entry.is_valid(&database.shared.tags)
                     && (!describes || entry.description().is_some()) =>
             {
-                let freshness = shape.freshness.unwrap_or(config.cache_freshness);
-                let max_lag = shape.max_lag.unwrap_or(config.cache_max_lag);
+                let own = named.as_ref().map(|named| (named.freshness, named.max_lag));
+                let (freshness, max_lag) = own.unwrap_or_default();
+                let freshness = freshness.unwrap_or(config.cache_freshness);
+                let max_lag = max_lag.unwrap_or(config.cache_max_lag);
                 match database.is_new_enough(&entry, freshness, reads, self.now, max_lag) {
                     Ok(()) => return Look::Serve(entry),
                     Err(need) => {
@@ -243,6 +251,11 @@ impl Plane {
         }
         totals.misses += 1;
         shape.misses += 1;
+        shape.worth.looked(false);
+        // What nobody has asked for may never be asked for again.
+        if named.is_none() && !self.common.caches.doorkeeper.knows(hash) {
+            return Look::Pass;
+        }
         // What is applied is read before the tags: what comes in between is not in the entry.
         let version = database.shared.applied().number;
         let mut tags = SmallVec::new();
@@ -255,12 +268,11 @@ impl Plane {
             totals.unsettled += 1;
             return Look::Pass;
         }
-        Look::Fill(Box::new(Fill::new(plan.clone(), hash, request.key(), version, tags)))
+        Look::Fill(Box::new(Fill::new(plan.clone(), hash, id, request.key(), version, tags)))
     }
 
     fn answer_kept(&mut self, slot: u32, id: u32, ask: &Ask<'_>, entry: &Entry) {
-        let begun = self.clients[slot].begun.is_some();
-        let status = if begun { TxStatus::InTransaction } else { TxStatus::Idle };
+        let status = self.clients[slot].status();
         self.tell(slot, |out| {
             let description = entry.description().unwrap_or_default();
             match &ask.bound {
@@ -300,13 +312,14 @@ impl Plane {
         let pool = &mut self.pools[client.pool as usize];
         pool.totals.cached.hits += 1;
         pool.totals.query_count += 1;
-        if !begun {
+        if status == TxStatus::Idle {
             pool.totals.xact_count += 1;
         }
         if let Some(shape) = pool.shapes.get_mut(id) {
             (shape.way, shape.why) = (Way::Kept, Why::Free);
             shape.calls += 1;
             shape.hits += 1;
+            shape.worth.looked(true);
             shape.time.record(took.as_micros() as u64);
         }
         match &ask.bound {
@@ -322,6 +335,18 @@ impl Plane {
                 }
             }
         }
+    }
+
+    /// Whether a read in a transaction of which no server knows may be sent outside of it: it has
+    /// its own snapshot there as well, and does nothing but read.
+    pub(super) fn reads_outside(&self, slot: u32, shape: u32) -> bool {
+        let client = &self.clients[slot];
+        let pool = &self.pools[client.pool as usize];
+        let plain = client.reads.as_ref().is_none_or(|reads| !reads.strange);
+        client.begun.is_some()
+            && plain
+            && pool.config.coalesce != Coalesce::Off
+            && pool.shapes.get(shape).is_some_and(|shape| shape.kept.is_some())
     }
 
     /// A text goes to PostgreSQL that may make this session unlike the pool's others.
@@ -351,6 +376,7 @@ impl Plane {
         cache.plans |= plan.is_some();
         if let Some(shape) = pool.shapes.get_mut(id) {
             shape.kept = plan;
+            shape.tell_verdict(&self.caches[cache.at].names);
         }
     }
 
@@ -384,6 +410,9 @@ impl Plane {
         };
         if reads.awaits.is_none() {
             pool.totals.cached.waits += 1;
+            if let Some(shape) = pool.shapes.get_mut(client.asking) {
+                shape.waits += 1;
+            }
             client.asked = now;
         }
         reads.awaits.get_or_insert(fresh).need = need;
@@ -406,6 +435,9 @@ impl Plane {
         (reads.seen, reads.awaits) = (seen, None);
         let Some(fill) = fill else { return };
         let pool = &mut self.pools[client.pool as usize];
+        if let Some(shape) = pool.shapes.get_mut(fill.shape) {
+            shape.fills += 1;
+        }
         let Some(entry) = fill.entry() else { return };
         let entry = Arc::new(entry);
         if database.store.put(fill.hash, entry.clone()) {

@@ -37,11 +37,12 @@ impl Plane {
         let joins = !off && !client.has_server() && client.begun.is_none();
         // What stands before it in the same transaction, or is still on its way, comes first.
         let kept = pool.cache.is_some()
-            && match client.begun {
-                Some(_) => !client.has_server(),
+            && match &client.begun {
+                Some(begun) => !client.has_server() && !begun.failed,
                 None => self.quiet_status(slot) == Some(TxStatus::Idle),
             };
-        if !(joins || kept) || bytes.len() > WHOLE_BYTES_MAX {
+        let begun = client.begun.is_some();
+        if !(joins || kept || begun) || bytes.len() > WHOLE_BYTES_MAX {
             return None;
         }
         match header.tag {
@@ -65,7 +66,7 @@ impl Plane {
         if explain::is_request(text) {
             return None;
         }
-        if kept && self.transaction_here(slot, text, None) {
+        if (kept || self.clients[slot].begun.is_some()) && self.transaction_here(slot, text, None) {
             return Some(Taken::Bytes(header.total));
         }
         let shape = self.shape_of(slot, text)?;
@@ -75,7 +76,7 @@ impl Plane {
                 return Some(taken);
             }
         }
-        if !joins {
+        if !joins && !(kept && self.reads_outside(slot, shape)) {
             self.judge_alone(slot, shape, text);
             return None;
         }
@@ -145,7 +146,7 @@ impl Plane {
                 }
             }
         }
-        if !joins {
+        if !joins && !(kept && self.reads_outside(slot, shape)) {
             self.judge_alone(slot, shape, text);
             return None;
         }

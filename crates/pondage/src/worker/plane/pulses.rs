@@ -20,6 +20,7 @@ use cache::store::Store;
 use super::caching::{PoolCache, Reads};
 use super::{Effect, Plane};
 use crate::config::{CacheMode, Freshness, PoolConfig};
+use crate::control::caches::Named;
 use crate::control::messages::{OpenError, OpenKind, ToControl};
 use crate::session::client::Hold;
 
@@ -59,6 +60,8 @@ pub struct DatabaseCache {
     config: Arc<PoolConfig>,
     proven: Option<Credential>,
     link: Link,
+    /// Statements that somebody has named.
+    pub names: Arc<Named>,
     /// Clients that wait.
     waiting: Vec<u32>,
     /// Entries of which it is not known yet what they may have seen, oldest first.
@@ -100,6 +103,7 @@ impl DatabaseCache {
     pub fn new(
         shared: Arc<Shared>,
         store: Arc<Store>,
+        names: Arc<Named>,
         config: Arc<PoolConfig>,
         proven: Option<Credential>,
     ) -> DatabaseCache {
@@ -112,6 +116,7 @@ impl DatabaseCache {
             config,
             proven,
             link: Link::closed(Moment(0)),
+            names,
             waiting: Vec::new(),
             kept: VecDeque::new(),
             due: None,
@@ -301,6 +306,7 @@ impl Plane {
             self.caches.push(DatabaseCache::new(
                 shared,
                 caches.store(),
+                caches.named.of(&config.database),
                 config.clone(),
                 proven.cloned(),
             ));

@@ -157,6 +157,10 @@ impl Plane {
         if let Some(taken) = self.cache_command(slot, header, bytes) {
             return taken;
         }
+        // A request that was held or refused took no answer along.
+        if self.clients[slot].fill.is_some() && self.quiet_status(slot).is_some() {
+            self.clients[slot].fill = None;
+        }
         if let Some(taken) = self.join(slot, header, bytes) {
             return taken;
         }
@@ -291,8 +295,7 @@ impl Plane {
     pub(super) fn quiet_status(&self, slot: u32) -> Option<TxStatus> {
         let client = &self.clients[slot];
         match self.servers.get(client.server) {
-            None if client.begun.is_some() => Some(TxStatus::InTransaction),
-            None => Some(TxStatus::Idle),
+            None => Some(client.status()),
             Some(conn) if conn.server.is_quiet() && !client.batch_open => {
                 Some(conn.server.status())
             }
@@ -576,8 +579,7 @@ impl Plane {
         let client = &mut self.clients[slot];
         client.skips = false;
         if !client.has_server() {
-            let begun = client.begun.is_some();
-            let status = if begun { TxStatus::InTransaction } else { TxStatus::Idle };
+            let status = client.status();
             self.tell(slot, |out| reply::put_ready(out, status));
             return Taken::Bytes(header.total);
         }

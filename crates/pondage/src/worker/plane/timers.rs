@@ -42,6 +42,10 @@ impl Plane {
 
     fn pool_due(&mut self, at: u32) {
         self.welcome_from_others(at);
+        let pool = &mut self.pools[at as usize];
+        if pool.cache.is_some() {
+            pool.shapes.tell();
+        }
         self.tell_the_waiting(at);
         let now = self.now;
         let pool = &mut self.pools[at as usize];

@@ -61,6 +61,9 @@ pub struct Entry {
     pub table: usize,
     /// Its columns have their own names, and can be named from where we are.
     visible: bool,
+    /// Columns that are one with those of another side of a join, by USING: without a qualifier
+    /// the other side's are meant.
+    merged: Vec<String>,
 }
 
 impl<'a> Blocks<'a> {
@@ -275,12 +278,14 @@ impl<'a> Blocks<'a> {
                 alias: alias.text("aliasname").to_owned(),
                 table,
                 visible: !renamed,
+                merged: Vec::new(),
             },
             None => Entry {
                 schema: relation.schema.clone(),
                 alias: relation.name.clone(),
                 table,
                 visible: true,
+                merged: Vec::new(),
             },
         };
         entries.push(entry);
@@ -314,7 +319,7 @@ impl<'a> Blocks<'a> {
         for column in join.nodes("using_clause").map(|column| column.text("sval")) {
             self.column_name(column);
             let side = |side: &[Entry]| Column {
-                of: side.iter().filter_map(Entry::named).collect(),
+                of: side.iter().filter_map(|entry| entry.named(column)).collect(),
                 name: column.to_owned(),
             };
             own.push(Condition::Same(side(left), side(right)));
@@ -345,6 +350,16 @@ impl<'a> Blocks<'a> {
             }
             _ => Vec::new(),
         };
+        // The merged column is that of the side that is always there; of a FULL join it is neither's.
+        let merged = match join.number("jointype") {
+            JOIN_INNER | JOIN_LEFT => middle..entries.len(),
+            JOIN_RIGHT => start..middle,
+            _ => start..entries.len(),
+        };
+        let using: Vec<&str> = join.nodes("using_clause").map(|name| name.text("sval")).collect();
+        for entry in &mut entries[merged] {
+            entry.merged.extend(using.iter().map(|name| (*name).to_owned()));
+        }
         // `(a JOIN b ON ...) AS j (x, y)`: nothing outside can name `a`, and `x` is anybody's.
         if join.child("alias").is_some() {
             self.reads.whole = true;
@@ -432,9 +447,10 @@ impl Entry {
             && (schema.is_none() || self.schema.as_deref() == schema)
     }
 
-    /// Its table, if a name without a qualifier may be of it.
-    pub(super) fn named(&self) -> Option<usize> {
-        self.visible.then_some(self.table)
+    /// Its table, if this name without a qualifier may be of it.
+    pub(super) fn named(&self, column: &str) -> Option<usize> {
+        let own = self.visible && !self.merged.iter().any(|merged| merged == column);
+        own.then_some(self.table)
     }
 }
 

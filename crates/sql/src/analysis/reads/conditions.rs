@@ -185,7 +185,7 @@ fn column(node: &Node, entries: &[Entry]) -> Option<Column> {
     let fields: Vec<&str> = node.nodes("fields").map(|field| field.text("sval")).collect();
     let (schema, alias, name) = match fields[..] {
         [name] => {
-            let of: Vec<usize> = entries.iter().filter_map(Entry::named).collect();
+            let of: Vec<usize> = entries.iter().filter_map(|entry| entry.named(name)).collect();
             return (!of.is_empty()).then(|| Column { of, name: name.to_owned() });
         }
         [alias, name] => (None, alias, name),

@@ -126,9 +126,7 @@ impl Objections<'_> {
     fn all_types(&self) -> impl Iterator<Item = u32> + '_ {
         let slots = self.slots.iter().map(|slot| slot.type_oid);
         let columns = super::used_columns(self.reads, self.facts).map(|(_, oid)| oid);
-        let arrays = self.reads.iter().flat_map(|(_, reads)| &reads.casts);
-        let arrays = arrays.filter_map(|cast| self.named.get(&key(&cast.to)));
-        let named = arrays.map(|(oid, _)| *oid);
+        let named = self.named.values().map(|(oid, _)| *oid);
         slots.chain(columns).chain(named).chain(self.columns.iter().copied())
     }
 

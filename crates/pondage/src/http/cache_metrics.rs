@@ -1,0 +1,173 @@
+//! The metrics of the read cache: what reads came to, what is kept, and how the streams of changes
+//! do. Labels are names of databases and users and fixed words: never SQL.
+
+use cache::store;
+
+use super::exposition::{Exposition, Kind};
+use crate::console::streams::word;
+use crate::stream::{Standing, State};
+use crate::worker::snapshot::{Cached, PoolSnapshot};
+
+/// What the families are made of, beside the pools.
+#[derive(Debug)]
+pub struct Caches {
+    /// Statements that are named.
+    pub named: usize,
+    pub kept: store::Standing,
+    pub streams: Vec<Standing>,
+}
+
+/// Writes the families; none while no pool caches and no stream is followed.
+pub fn families(page: &mut Exposition, pools: &[PoolSnapshot], caches: &Caches) {
+    let none = Cached::default();
+    if caches.streams.is_empty() && pools.iter().all(|pool| pool.totals.cached == none) {
+        return;
+    }
+    reads(page, pools);
+    kept(page, caches);
+    streams(page, &caches.streams);
+}
+
+type Counter = (&'static str, &'static str, fn(&Cached) -> u64);
+
+const COUNTERS: [Counter; 7] = [
+    ("pondage_cache_hits_total", "Reads answered from memory.", |cached| cached.hits),
+    ("pondage_cache_misses_total", "Reads of which nothing valid was kept.", |cached| {
+        cached.misses
+    }),
+    ("pondage_cache_fills_total", "Answers that were kept.", |cached| cached.fills),
+    ("pondage_cache_waits_total", "Reads that waited for the stream.", |cached| cached.waits),
+    (
+        "pondage_cache_too_old_total",
+        "Reads that went to PostgreSQL because what is kept could not be shown to be new enough.",
+        |cached| cached.too_old,
+    ),
+    (
+        "pondage_cache_unsettled_total",
+        "Answers that were not kept because a change of their rows was not known to be visible.",
+        |cached| cached.unsettled,
+    ),
+    ("pondage_cache_unserved_total", "Reads that came while there was no stream.", |cached| {
+        cached.unserved
+    }),
+];
+
+fn reads(page: &mut Exposition, pools: &[PoolSnapshot]) {
+    for (name, help, value) in COUNTERS {
+        page.family(name, Kind::Counter, help);
+        for pool in pools {
+            let labels = [("database", &*pool.database), ("user", &*pool.user)];
+            page.sample(&labels, value(&pool.totals.cached));
+        }
+    }
+}
+
+fn kept(page: &mut Exposition, Caches { named, kept, .. }: &Caches) {
+    let gauges = [
+        ("pondage_cache_statements", "Statements that are named to be cached.", *named as u64),
+        ("pondage_cache_entries", "Results that are kept.", kept.entries),
+        ("pondage_cache_bytes", "Their memory, with everything.", kept.bytes),
+        ("pondage_cache_memory_limit_bytes", "Its limit.", kept.limit),
+    ];
+    for (name, help, value) in gauges {
+        page.family(name, Kind::Gauge, help);
+        page.sample(&[], value);
+    }
+    let help = "Results that made room for others.";
+    page.family("pondage_cache_evicted_total", Kind::Counter, help);
+    page.sample(&[], kept.evicted);
+}
+
+type Gauge = (&'static str, &'static str, fn(&Standing) -> u64);
+
+const STREAMS: [Gauge; 4] = [
+    ("pondage_cache_stream_up", "1 while the database's changes are followed.", |stream| {
+        u64::from(stream.state == State::Following)
+    }),
+    (
+        "pondage_cache_stream_lag_bytes",
+        "How far the stream is behind the server's log.",
+        |stream| stream.lag(),
+    ),
+    (
+        "pondage_cache_stream_slot_bytes",
+        "WAL that the server keeps because of the stream.",
+        |stream| stream.slot_held,
+    ),
+    ("pondage_cache_stream_tables", "Tables whose changes are followed.", |stream| {
+        stream.tables.iter().filter(|table| table.told.is_ok()).count() as u64
+    }),
+];
+
+fn streams(page: &mut Exposition, streams: &[Standing]) {
+    for (name, help, value) in STREAMS {
+        page.family(name, Kind::Gauge, help);
+        for stream in streams {
+            page.sample(&[("database", &stream.database)], value(stream));
+        }
+    }
+    let help = "1, labelled with the state of the stream.";
+    page.family("pondage_cache_stream_info", Kind::Gauge, help);
+    for stream in streams {
+        page.sample(&[("database", &stream.database), ("state", word(&stream.state))], 1);
+    }
+    let help = "How long the last transaction took from its commit until it was known here.";
+    page.family("pondage_cache_stream_delay_seconds", Kind::Gauge, help);
+    for stream in streams {
+        if let Some(delay) = stream.delay {
+            let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+            page.seconds(&[("database", &stream.database)], micros);
+        }
+    }
+    let help = "Times that the stream has begun.";
+    page.family("pondage_cache_stream_begun_total", Kind::Counter, help);
+    for stream in streams {
+        page.sample(&[("database", &stream.database)], stream.begun);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::console::fixture;
+
+    fn page(pools: &[PoolSnapshot], streams: Vec<Standing>) -> String {
+        let kept = store::Standing { entries: 7, bytes: 7_000, limit: 9_000, evicted: 3 };
+        let mut page = Exposition::default();
+        families(&mut page, pools, &Caches { named: 2, kept, streams });
+        page.into_text()
+    }
+
+    #[test]
+    fn without_a_cache_there_is_nothing_to_tell() {
+        let pool = fixture::pool(&fixture::config(), "app", "web");
+        assert_eq!(page(&[pool], Vec::new()), "");
+    }
+
+    #[test]
+    fn reads_memory_and_streams_are_told() {
+        let mut pool = fixture::pool(&fixture::config(), "app", "web");
+        pool.totals.cached.hits = 40;
+        let mut following = fixture::stream("app");
+        following.state = State::Following;
+        (following.lsn, following.server_lsn, following.begun) = (100, 356, 2);
+        following.delay = Some(Duration::from_micros(1_500));
+        let text = page(&[pool], vec![following, fixture::stream("web")]);
+        for line in [
+            "pondage_cache_hits_total{database=\"app\",user=\"web\"} 40",
+            "pondage_cache_statements 2",
+            "pondage_cache_entries 7",
+            "pondage_cache_evicted_total 3",
+            "pondage_cache_stream_up{database=\"app\"} 1",
+            "pondage_cache_stream_up{database=\"web\"} 0",
+            "pondage_cache_stream_lag_bytes{database=\"app\"} 256",
+            "pondage_cache_stream_info{database=\"web\",state=\"connecting\"} 1",
+            "pondage_cache_stream_delay_seconds{database=\"app\"} 0.0015",
+            "pondage_cache_stream_begun_total{database=\"app\"} 2",
+        ] {
+            assert!(text.lines().any(|got| got == line), "{line}:\n{text}");
+        }
+    }
+}
