@@ -89,17 +89,17 @@ fn trap_c05_values_that_are_too_long_to_be_told_again() {
             "create table t(id int primary key, big text, other text, n int);
              alter table t alter big set storage external, alter other set storage external;
              alter table t replica identity {identity};
-             insert into t select g, repeat(chr(96 + g), 9000), repeat(chr(96 + g), 5000), g
+             insert into t select g, repeat(chr(96 + g), 2600), repeat(chr(96 + g), 2400), g
                  from generate_series(1, 5) g"
         ));
-        let big = |letter: &str| letter.repeat(9000);
+        let big = |letter: &str| letter.repeat(2600);
         let reads = [
             format!("select id, n from t where big = '{}' order by id", big("a")),
             format!("select id, n from t where big = '{}' and n > 0 order by id", big("b")),
             format!("select id, n from t where big in ('{}', '{}') order by id", big("c"), big("z")),
             "select length(big), n from t where id = 1".to_owned(),
             "select md5(other), n from t where id = 2".to_owned(),
-            format!("select count(*) from t where other = '{}'", "b".repeat(5000)),
+            format!("select count(*) from t where other = '{}'", "b".repeat(2400)),
         ];
         let reads: Vec<&str> = reads.iter().map(String::as_str).collect();
         let writes = [
@@ -141,8 +141,17 @@ fn trap_c06_tables_without_identity_are_not_touched() {
     wait::until("the table to be left alone", || {
         beside.query("update later set n = 7")[0].tag == b'C'
     });
-    assert_eq!(client.one(read), "7");
-    client.never_hits(read);
+    let (mut asked, mut hits) = (0, 0);
+    for n in 8..200 {
+        beside.run(&format!("update later set n = {n}"));
+        // Nobody tells it, so nobody else may answer.
+        let got = client.one("select n from later where id = 1");
+        assert_eq!(got, n.to_string(), "hit: {}, after {asked} reads, {hits} hits", client.was_hit());
+        client.one(read);
+        (asked, hits) = (asked + 1, hits + usize::from(client.was_hit()));
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(hits, 0, "of a table that is not followed");
     beside.run("alter table later add primary key (id)");
     assert_eq!(client.warm(read), [[Some("7".to_owned())]]);
     beside.run("update later set n = 8");
@@ -169,7 +178,7 @@ fn rows_that_are_equal_in_another_dress_are_found() {
         "select count(*) from t where f = 'nan'",
         "select count(*) from t where b = '\\x00FF'",
         "select count(*) from t where u = 'A0EEBC999C0B4EF8BB6D6BB9BD380A11'",
-        "select count(*) from t where d = '29 Feb 2024'::date",
+        "select count(*) from t where d = '2024-02-29'",
         "select count(*) from t where o = 't'",
         "select count(*) from t where o",
         "select count(*) from t where id in (1, null)",
@@ -181,8 +190,8 @@ fn rows_that_are_equal_in_another_dress_are_found() {
     let kept: Vec<&str> = reads
         .into_iter()
         .filter(|read| {
-            let plan = client.rows(&format!("explain create cache from {read}"));
-            plan[0][0].as_deref() == Some("Cacheable: yes")
+            let told = client.query(&format!("explain create cache from {read}"));
+            told[1].tag == b'D' && told[1].values()[0].as_deref() == Some("Cacheable: yes")
         })
         .collect();
     assert!(kept.len() >= 10, "{kept:?}");

@@ -121,6 +121,22 @@ impl Place {
         }
         assert_eq!(client.warm(sql), [[Some(expected.to_owned())]], "{sql}");
     }
+
+    /// Waits until `sql` is no longer answered from the cache, and goes on not being so.
+    #[track_caller]
+    pub fn becomes_uncached(&self, client: &mut WireClient, sql: &str) {
+        let gone = wait::within(KNOWN_WITHIN, || {
+            client.query(sql);
+            (!client.was_hit()).then_some(())
+        });
+        assert!(gone.is_some(), "{sql}: still answered from the cache after {KNOWN_WITHIN:?}");
+        // What was only dropped would be kept anew.
+        let again = wait::within(Duration::from_secs(4), || {
+            client.query(sql);
+            client.was_hit().then_some(())
+        });
+        assert!(again.is_none(), "{sql}: answered from the cache again");
+    }
 }
 
 impl Drop for Place {
@@ -182,7 +198,8 @@ impl Cached for WireClient {
         });
         given.unwrap_or_else(|| {
             let told = self.rows("explain last statement");
-            panic!("{what}: never answered from the cache: {told:?}")
+            let plan = self.query(&format!("explain create cache from {what}"));
+            panic!("{what:.200}: never answered from the cache: {told:?}; {plan:?}")
         })
     }
 

@@ -261,6 +261,7 @@ impl Plane {
         let mut tags = SmallVec::new();
         plan.recipe().tags(request, &database.shared.tags, &mut tags);
         if !plan.is_watched() {
+            database.asks = true;
             return Look::Pass;
         }
         if database.shared.tags.newest(&tags) > database.shared.settled() {
@@ -376,6 +377,9 @@ impl Plane {
         cache.plans |= plan.is_some();
         if let Some(shape) = pool.shapes.get_mut(id) {
             shape.kept = plan;
+            if !current {
+                shape.ask_again();
+            }
             shape.tell_verdict(&self.caches[cache.at].names);
         }
     }
