@@ -406,13 +406,13 @@ pub fn pgoutput(data: &[u8]) {
 fn rows(message: &pgoutput::Message<'_>) {
     use pgoutput::{Message, Old};
     let (old, new) = match message {
-        Message::Insert { new, .. } => (&Old::Unknown, Some(new)),
+        Message::Insert { new, .. } => (&Old::Absent, Some(new)),
         Message::Update { old, new, .. } => (old, Some(new)),
         Message::Delete { old, .. } => (old, None),
         _ => return,
     };
     let old = match old {
-        Old::Unknown => None,
+        Old::Absent | Old::Unknown => None,
         Old::Key(row) | Old::Whole(row) => Some(row),
     };
     for row in old.into_iter().chain(new) {

@@ -141,6 +141,13 @@ fn named_statements_are_answered_from_memory_until_they_are_dropped() {
     let stream = gateway.show("streams").remove(0);
     assert_eq!((stream["state"].as_str(), stream["followed"].as_str()), ("following", "1"));
     (0..20).for_each(|_| assert!(!kept(&mut client, other), "nobody has named it"));
+    wait::until("a verdict on what nobody has named", || {
+        client.run(other);
+        let proxied = client.table("show proxied queries");
+        assert!(!proxied.iter().any(|row| row["query"].contains("where id=")), "{proxied:?}");
+        let row = proxied.iter().find(|row| row["query"] == "select n from t where n=$1");
+        row.expect("what nobody has named")["cacheable"] == "yes"
+    });
     client.run("update t set n = 500 where id = 5");
     assert_eq!(client.one(named), "500");
     client.run("drop cache by_id");

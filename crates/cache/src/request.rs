@@ -27,6 +27,8 @@ pub struct Asked<'a> {
     /// The text, with what was scanned in it.
     pub text: &'a [u8],
     pub literals: &'a [Literal],
+    /// It is in UTF-8. Else only ASCII is compared with what the stream tells.
+    pub utf8: bool,
     /// Values and formats of the extended protocol, and the declared types as in a Parse.
     pub bind: Option<(BindTail<'a>, &'a [u8])>,
 }
@@ -46,6 +48,7 @@ struct Given {
 pub struct Request {
     key: Vec<u8>,
     values: SmallVec<[Given; 8]>,
+    utf8: bool,
 }
 
 impl Request {
@@ -54,6 +57,7 @@ impl Request {
     pub fn read(&mut self, plan: &Plan, asked: &Asked<'_>, encoding: u64, formatting: u64) -> bool {
         self.key.clear();
         self.values.clear();
+        self.utf8 = asked.utf8;
         self.key.extend_from_slice(&plan.id.to_be_bytes());
         self.key.extend_from_slice(&encoding.to_be_bytes());
         if plan.settings {
@@ -161,7 +165,9 @@ impl Values for Request {
     fn get(&self, source: Source) -> Option<(Value<'_>, u32)> {
         let given = self.values.iter().find(|given| given.source == source)?;
         let bytes = given.at.map(|(from, length)| &self.key[from as usize..][..length as usize]);
+        let readable = |bytes: &&[u8]| self.utf8 || bytes.is_ascii();
         let value = match bytes {
+            Some(bytes) if !readable(&bytes) => return None,
             None => Value::Null,
             Some(bytes) if given.binary => Value::Binary(bytes),
             Some(bytes) => Value::Text(bytes),

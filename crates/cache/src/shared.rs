@@ -296,7 +296,8 @@ impl Shared {
         self.redefine();
     }
 
-    pub(crate) fn redefine(&self) {
+    /// Definitions or rights have changed.
+    pub fn redefine(&self) {
         self.definitions.fetch_add(1, Ordering::AcqRel);
     }
 

@@ -67,7 +67,7 @@ impl Decoder {
                 changes.relation(&relation);
             }
             Message::Insert { xid, relation, new } => {
-                self.row(xid, relation, Old::Unknown, Some(new), changes)?;
+                self.row(xid, relation, Old::Absent, Some(new), changes)?;
             }
             Message::Update { xid, relation, old, new } => {
                 self.row(xid, relation, old, Some(new), changes)?;
@@ -144,7 +144,7 @@ impl Decoder {
             return Err(format!("a row of relation {relation}, which was not described"));
         };
         let before = match &old {
-            Old::Unknown => None,
+            Old::Absent | Old::Unknown => None,
             Old::Key(row) | Old::Whole(row) => Some(row),
         };
         if let Some(row) = before.into_iter().chain(&new).find(|row| row.columns() != *columns) {

@@ -63,7 +63,7 @@ impl Changes for Recorder {
 
     fn row(&mut self, xid: u32, relation: u32, old: Old<'_>, new: Option<Tuple<'_>>) {
         let old = match &old {
-            Old::Unknown => "?".to_owned(),
+            Old::Absent | Old::Unknown => "?".to_owned(),
             Old::Key(old) => format!("key {}", row(old)),
             Old::Whole(old) => format!("whole {}", row(old)),
         };

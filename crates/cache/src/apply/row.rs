@@ -37,6 +37,7 @@ pub(super) enum Before<'a> {
 impl<'a> Before<'a> {
     pub(super) fn of(old: &Old<'a>, relation: &Relation) -> Before<'a> {
         match old {
+            Old::Absent => Before::Absent,
             // Had the row been there, all of it would be told.
             Old::Unknown if relation.identity == b'f' => Before::Absent,
             Old::Unknown => Before::SameKey,

@@ -96,7 +96,7 @@ impl Followed {
     fn insert(&mut self, xid: u32, oid: u32, id: &str) {
         let mut bytes = Vec::new();
         put_tuple(&mut bytes, &[Field::Text(id.as_bytes()), Field::Text(b"x")]);
-        self.applier.row(xid, oid, Old::Unknown, Some(Tuple::parse(&bytes).expect("a row")));
+        self.applier.row(xid, oid, Old::Absent, Some(Tuple::parse(&bytes).expect("a row")));
     }
 
     fn commit(&mut self, xid: u32) {

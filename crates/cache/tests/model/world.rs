@@ -384,6 +384,7 @@ impl World {
         let new = new.filter(|_| self.fault != Some(Fault::NewIgnored));
         let old = old.filter(|_| self.fault != Some(Fault::OldIgnored));
         let told = match &old {
+            None if change.before.is_none() => Old::Absent,
             None => Old::Unknown,
             Some(bytes) if whole => Old::Whole(Tuple::parse(bytes).expect("a row")),
             Some(bytes) => Old::Key(Tuple::parse(bytes).expect("a row")),

@@ -246,11 +246,11 @@ pub enum Coalesce {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheMode {
     Off,
-    /// None; what would have been is counted.
+    /// None, but changes are followed as if some were.
     Advise,
     /// Those that somebody named.
     Manual,
-    /// Those that can be and are worth it.
+    /// Those that can be, once they come again.
     Auto,
 }
 

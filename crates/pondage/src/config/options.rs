@@ -524,9 +524,10 @@ pub static TABLE: &[Row] = &[
 
     row(CACHE, "mode", Kind::Choice(CacheMode::WORDS), Preset::Text(default::CACHE_MODE.name()),
         &[],
-        "`off`: every read goes to PostgreSQL; `advise`: too, and what a cache would have answered \
-         is counted; `manual`: reads that `CREATE CACHE` or `caches` names are cached; `auto`: \
-         those that can be and are worth it."),
+        "`off`: every read goes to PostgreSQL; `advise`: too, but changes are followed, so that \
+         SHOW STREAMS and SHOW PROXIED QUERIES tell what a cache could do; `manual`: reads that \
+         `CREATE CACHE` or `caches` names are cached; `auto`: those that can be, once the same \
+         question comes again."),
     row(CACHE, "freshness", Kind::Choice(Freshness::WORDS),
         Preset::Text(default::CACHE_FRESHNESS.name()), &[],
         "`session`: a client never sees less than what it has written or read before; `strict`: \

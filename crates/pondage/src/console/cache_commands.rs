@@ -37,6 +37,17 @@ impl CacheCommand {
             CacheCommand::Mirror => "MIRROR TABLE",
         }
     }
+
+    /// Of the cache that it is about; empty if it names none.
+    pub fn name(&self) -> &str {
+        match self {
+            CacheCommand::Create(definition) | CacheCommand::Explain(definition) => {
+                definition.name.as_deref().unwrap_or_default()
+            }
+            CacheCommand::Drop { name, .. } => name,
+            CacheCommand::DropAll { .. } | CacheCommand::Mirror => "",
+        }
+    }
 }
 
 /// Reads a text that is one command about caches. None: it is something else.

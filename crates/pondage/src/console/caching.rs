@@ -32,7 +32,8 @@ impl Operator {
             return Err(failure.hint("auth.admin_users lists who may do this."));
         }
         let tag = command.tag();
-        tracing::info!(event = "cache_command", user = %who.user, command = tag, "{command:?}");
+        let (user, db, name) = (&who.user, &who.database, command.name());
+        tracing::info!(event = "cache_command", user, db, command = tag, name);
         match command {
             CacheCommand::Create(definition) => {
                 self.create_cache(who, &definition, notices).await.map(|()| None)

@@ -128,6 +128,11 @@ const CACHES: &[Column] = columns! {
     Numeric: "hits" "misses" "hit_percent" "fills" "waits";
     Text: "created" "state" "why";
 };
+const PROXIED_QUERIES: &[Column] = columns! {
+    Text: "database" "user" "query";
+    Numeric: "calls" "total_time";
+    Text: "cacheable" "why";
+};
 const STREAMS: &[Column] = columns! {
     Text: "database" "state" "why" "since" "lsn" "server_lsn";
     Numeric: "lag_bytes" "delay_us";
@@ -171,6 +176,7 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::RedisKeys => REDIS_KEYS,
         Show::RedisClients => REDIS_CLIENTS,
         Show::Caches => CACHES,
+        Show::ProxiedQueries => PROXIED_QUERIES,
         Show::Streams => STREAMS,
     })
 }

@@ -140,6 +140,7 @@ shows! {
     RedisKeys "REDIS_KEYS",
     RedisClients "REDIS_CLIENTS",
     Caches "CACHES",
+    ProxiedQueries "PROXIED_QUERIES",
     Streams "STREAMS",
     Mirrors "MIRRORS",
 }
@@ -176,7 +177,7 @@ pub const HELP: &str = "\n\tSHOW HELP|CONFIG|DATABASES|POOLS|CLIENTS|SERVERS|USE
     \tSHOW STATS|STATS_TOTALS|STATS_AVERAGES|TOTALS\n\
     \tSHOW QUERIES|COALESCE\n\
     \tSHOW REDIS|REDIS_COMMANDS|REDIS_KEYS|REDIS_CLIENTS\n\
-    \tSHOW CACHES|STREAMS\n\
+    \tSHOW CACHES|PROXIED_QUERIES|STREAMS\n\
     \tCREATE CACHE [<name>] IN DATABASE <db> [WITH (...)] FROM <select>\n\
     \tEXPLAIN CREATE CACHE IN DATABASE <db> FROM <select>\n\
     \tDROP CACHE <name> [IN DATABASE <db>]\n\
@@ -254,9 +255,10 @@ fn show(rest: &[Token<'_>]) -> Result<Request, Failure> {
             return Ok(Request::ShowSetting(setting));
         }
     }
-    // What is about Redis may be two words.
+    // What is about Redis may be two words, and so may proxied queries.
     if let [Token::Word(first), Token::Word(second)] = rest {
-        if let Some(show) = Show::find(&format!("{first}_{second}")).filter(|_| is(first, "redis"))
+        if let Some(show) = Show::find(&format!("{first}_{second}"))
+            .filter(|_| is(first, "redis") || is(first, "proxied"))
         {
             return Ok(Request::Show(show));
         }

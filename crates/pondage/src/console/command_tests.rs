@@ -156,10 +156,11 @@ fn several_commands_share_a_message_and_one_bad_one_refuses_all() {
 }
 
 #[test]
-fn what_is_about_redis_may_be_two_words() {
+fn what_is_about_redis_or_proxied_may_be_two_words() {
     for text in ["SHOW REDIS KEYS", "show redis keys", "show redis_keys"] {
         assert_eq!(parse(text.as_bytes()), Ok(vec![Request::Show(Show::RedisKeys)]), "{text}");
     }
+    assert_eq!(parse(b"show proxied queries"), Ok(vec![Request::Show(Show::ProxiedQueries)]));
     assert!(parse(b"SHOW DNS HOSTS").is_err());
     assert!(parse(b"SHOW REDIS NONSENSE").is_err());
 }

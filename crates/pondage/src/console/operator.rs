@@ -181,8 +181,8 @@ impl Operator {
         if columns::of_show(show).is_none() {
             return Err(none());
         }
-        let view = match show {
-            Show::Queries => {
+        let mut view = match show {
+            Show::Queries | Show::ProxiedQueries => {
                 self.whole(view::look_at_queries(self.process(), SNAPSHOT_WAIT).await)?
             }
             _ => self.look().await?,
@@ -196,6 +196,8 @@ impl Operator {
         if !is_console(&who.database) {
             caches.retain(|cache| cache.database == who.database);
             streams.retain(|stream| stream.database == who.database);
+            let queries = view.workers.iter_mut().map(|worker| &mut worker.queries);
+            queries.for_each(|rows| rows.retain(|row| row.database == who.database));
         }
         let redis = self.process.redis(show == Show::RedisClients);
         let facts = Facts {

@@ -1,5 +1,5 @@
-//! The rows of SHOW QUERIES and SHOW COALESCE: which statements shared trips, and what kept the
-//! others from it.
+//! The rows of SHOW QUERIES, SHOW PROXIED QUERIES and SHOW COALESCE: which statements shared trips,
+//! and what kept the others from it; which reads could be answered from memory.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +16,32 @@ pub fn rows(workers: &[WorkerSnapshot]) -> Vec<Vec<Value>> {
     let mut shapes = merge(workers);
     shapes.sort_by_key(|shape| std::cmp::Reverse(shape.time.sum_us));
     shapes.iter().take(ROWS_MAX).map(row).collect()
+}
+
+/// Rows of SHOW PROXIED QUERIES: reads that nothing in memory has answered and nobody has named,
+/// what took most time first.
+pub fn proxied(workers: &[WorkerSnapshot]) -> Vec<Vec<Value>> {
+    let mut shapes = merge(workers);
+    shapes.sort_by_key(|shape| std::cmp::Reverse(shape.time.sum_us));
+    shapes.iter().filter_map(proxied_row).take(ROWS_MAX).collect()
+}
+
+fn proxied_row(shape: &QuerySnapshot) -> Option<Vec<Value>> {
+    let read = shape.read.as_ref().filter(|read| !read.named && read.hits == 0)?;
+    let (cacheable, why) = match &read.cacheable {
+        None => ("unknown", ""),
+        Some(Ok(())) => ("yes", ""),
+        Some(Err(why)) => ("no", why.as_str()),
+    };
+    Some(vec![
+        Value::text(shape.database.clone()),
+        Value::text(shape.user.clone()),
+        Value::text(read.normal.clone()),
+        Value::from(shape.calls),
+        Value::from(shape.time.sum_us),
+        Value::text(cacheable),
+        Value::text(why.to_owned()),
+    ])
 }
 
 /// The shapes of all workers, those of one pool and text as one, in order of their names.
@@ -46,6 +72,7 @@ fn add(sum: &mut QuerySnapshot, shape: &QuerySnapshot) {
         way,
         why,
         reason,
+        read,
     } = shape;
     // Nobody knows which worker had the last one; the busier is the more telling.
     if *calls > sum.calls {
@@ -59,6 +86,13 @@ fn add(sum: &mut QuerySnapshot, shape: &QuerySnapshot) {
     sum.prepared += prepared;
     sum.again += again;
     sum.errors += errors;
+    if let (Some(sum), Some(read)) = (&mut sum.read, read) {
+        sum.hits += read.hits;
+        sum.named |= read.named;
+        if sum.cacheable.is_none() {
+            sum.cacheable.clone_from(&read.cacheable);
+        }
+    }
 }
 
 fn row(shape: &QuerySnapshot) -> Vec<Value> {

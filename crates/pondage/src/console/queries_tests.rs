@@ -2,6 +2,7 @@ use super::*;
 use crate::console::fixture;
 use crate::console::view;
 use crate::route::Way;
+use crate::worker::snapshot::ReadSnapshot;
 
 /// A shape of app/web that ran so often, each time for so long.
 fn shape(text: &str, calls: u64, micros: u64) -> QuerySnapshot {
@@ -23,6 +24,7 @@ fn shape(text: &str, calls: u64, micros: u64) -> QuerySnapshot {
         way: Way::Alone,
         why: Why::New,
         reason: String::new(),
+        read: None,
     }
 }
 
@@ -135,4 +137,27 @@ fn counters_of_coalescing_are_sums_of_a_pools_workers() {
         rows,
         ["app web 8 18 2.3 6 4 2 14 16 18 218 418 618 818 1018 1218 1418 1618 1818 2018 2218"]
     );
+}
+
+#[test]
+fn reads_that_nobody_has_named_say_whether_they_could_be_cached() {
+    let read = |normal: &str, cacheable| {
+        let normal = normal.to_owned();
+        Some(ReadSnapshot { normal, hits: 0, named: false, cacheable })
+    };
+    let mut one = shape("select ?", 3, 100);
+    one.read = read("select $1", None);
+    let mut judged = one.clone();
+    judged.read = read("select $1", Some(Ok(())));
+    let mut refused = shape("select now()", 9, 100);
+    refused.read = read("select now()", Some(Err("function now() is stable".to_owned())));
+    let mut named = shape("select a", 9, 100);
+    named.read = read("select a", Some(Ok(())));
+    named.read.as_mut().expect("a read").named = true;
+    let write = shape("delete from t", 9, 100);
+    let workers = [worker(vec![one, refused, named, write]), worker(vec![judged])];
+    let rows: Vec<String> = proxied(&workers).iter().map(|row| words(row).join("|")).collect();
+    let expected =
+        ["app|web|select now()|9|900|no|function now() is stable", "app|web|select $1|6|600|yes|"];
+    assert_eq!(rows, expected);
 }

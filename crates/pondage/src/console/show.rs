@@ -68,6 +68,7 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::RedisCommands => facts.redis.map_or_else(Vec::new, redis::commands),
         Show::RedisKeys => facts.redis.map_or_else(Vec::new, redis::keys),
         Show::Caches => caching::rows(facts.config, facts.caches, facts.streams),
+        Show::ProxiedQueries => queries::proxied(facts.workers),
         Show::Streams => facts.streams.iter().map(streams::row).collect(),
         Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),
     };

@@ -194,6 +194,11 @@ impl Control {
                 let kept = cacheable
                     .filter(|_| caches)
                     .map(|cacheable| self.caches.plan(&pool, &text, cacheable, definitions));
+                if kept.as_ref().is_some_and(|plan| !plan.is_watched()) {
+                    // Where nothing is written the stream would tell nothing for a while.
+                    let streams = self.streams.get().and_then(Option::as_ref);
+                    streams.inspect(|streams| streams.ping(&config.database));
+                }
                 self.tell(worker, ToWorker::Judged { pool, shape, verdict, kept, definitions });
             }
             ToControl::Follow { config, proven } => self.follow(config, proven),

@@ -53,7 +53,11 @@ pub fn put_answer(
             line(&format!("Statement: {}", one_line(text)));
             line(&format!("Way: {}", way(last)));
             line(&format!("Why: {}", last.why.told(reason.unwrap_or_default())));
-            line(if last.prepared { "Sent as: prepared statement" } else { "Sent as: it came" });
+            line(match (last.way, last.prepared) {
+                (Way::Kept, _) => "Sent as: not at all",
+                (_, true) => "Sent as: prepared statement",
+                (_, false) => "Sent as: it came",
+            });
             line(&format!("Took: {} us", last.took_us));
         }
         None => line("No statement has been run on this connection."),
@@ -71,7 +75,7 @@ fn one_line(text: Option<&str>) -> String {
 fn way(last: &Last) -> String {
     let way = last.way.word();
     match (last.way, last.company) {
-        (Way::Alone, _) => way.to_owned(),
+        (Way::Alone | Way::Kept, _) => way.to_owned(),
         (_, 0) => format!("{way}, with no others at that moment"),
         (_, 1) => format!("{way}, with 1 other"),
         (_, others) => format!("{way}, with {others} others"),
@@ -175,6 +179,13 @@ mod tests {
         assert_eq!(way(Way::Pipeline, 1), "Way: pipeline, with 1 other");
         assert_eq!(way(Way::Train, 0), "Way: train, with no others at that moment");
         assert_eq!(way(Way::Alone, 3), "Way: alone");
+    }
+
+    #[test]
+    fn a_statement_that_was_answered_from_memory_was_not_sent() {
+        let last = Last { way: Way::Kept, company: 0, prepared: false, ..LAST };
+        let told = answer(Some(&last), Some("select 1"), None);
+        assert_eq!((&*told[1], &*told[3]), ("Way: cache", "Sent as: not at all"));
     }
 
     #[test]

@@ -248,7 +248,7 @@ impl Shape {
         let generation = names.generation();
         if self.named.0 != generation {
             self.tell();
-            self.named = (generation, names.find(&sql::normal(&self.text)));
+            self.named = (generation, names.find(&self.normal()));
         }
         self.named.1.as_ref()
     }
@@ -278,6 +278,16 @@ impl Shape {
     /// The verdict's words.
     pub fn reason(&self) -> &str {
         self.verdict.as_ref().map_or("", |verdict| &verdict.reason)
+    }
+
+    /// As [`sql::normal`] has it.
+    pub fn normal(&self) -> Vec<u8> {
+        sql::normal(&self.text)
+    }
+
+    /// Somebody has named it, as far as is known here.
+    pub fn is_named(&self) -> bool {
+        self.named.1.is_some()
     }
 
     /// The text with `?` for every constant.

@@ -46,6 +46,21 @@ pub struct QuerySnapshot {
     pub why: Why,
     /// The verdict's own words.
     pub reason: String,
+    /// None: it is no read.
+    pub read: Option<ReadSnapshot>,
+}
+
+/// What the read cache makes of a shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadSnapshot {
+    /// Its normal text, which `CREATE CACHE` takes; cut at a named ceiling.
+    pub normal: String,
+    /// Answered from memory.
+    pub hits: u64,
+    /// Somebody has named it.
+    pub named: bool,
+    /// Whether its results can be kept, or why not; none: not judged yet.
+    pub cacheable: Option<Result<(), String>>,
 }
 
 #[derive(Debug, Clone)]

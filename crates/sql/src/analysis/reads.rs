@@ -74,6 +74,8 @@ pub enum Test {
 pub struct Column {
     /// The occurrences that it may belong to: one, if it has a qualifier.
     pub of: Vec<usize>,
+    /// By USING it is one with a column of this name of one table out of each of these lists.
+    pub merged: Vec<Vec<usize>>,
     pub name: String,
 }
 
@@ -184,13 +186,25 @@ impl Reads {
 
 /// The one occurrence that a column is of.
 fn owner(column: &Column, columns: &impl Columns) -> Option<usize> {
-    let mut owner = None;
-    for table in &column.of {
-        if columns.has(*table, &column.name)? && owner.replace(*table).is_some() {
+    let owner = only(&column.of, &column.name, columns)?;
+    // It has the type that all of them have in common.
+    for tables in &column.merged {
+        let other = only(tables, &column.name, columns)?;
+        if !columns.same((owner, &column.name), (other, &column.name)) {
             return None;
         }
     }
-    owner
+    Some(owner)
+}
+
+fn only(tables: &[usize], column: &str, columns: &impl Columns) -> Option<usize> {
+    let mut only = None;
+    for table in tables {
+        if columns.has(*table, column)? && only.replace(*table).is_some() {
+            return None;
+        }
+    }
+    only
 }
 
 type Place<'a> = (usize, &'a str);

@@ -25,7 +25,9 @@ use super::read::Reader;
 /// What is known of a row before a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Old<'a> {
-    /// Nothing; of an UPDATE also that its identity is the new row's.
+    /// It was not there: an INSERT.
+    Absent,
+    /// Nothing but that its identity is the new row's.
     Unknown,
     /// The columns of the replica identity; the others are [`Field::Null`].
     Key(Tuple<'a>),

@@ -204,7 +204,8 @@ impl Evidence {
                     self.tables.push(Occurrence { place, oid });
                 }
                 b'v' if relation.invoker => {
-                    self.refuse(&piece.within, format_args!("view {shown} is a security_invoker"));
+                    let why = "reads with the rights of who asks (security_invoker)";
+                    self.refuse(&piece.within, format_args!("view {shown} {why}"));
                 }
                 b'v' => {}
                 b'm' => {

@@ -22,7 +22,8 @@ const RELATIONS: &str = r"
 SELECT q.i, c.oid, n.nspname, c.relname, c.relkind,
   c.relpersistence OPERATOR(pg_catalog.=) 't'::pg_catalog.char,
   c.relrowsecurity,
-  pg_catalog.array_to_string(c.reloptions, ' ') OPERATOR(pg_catalog.~) 'security_invoker=',
+  pg_catalog.array_to_string(c.reloptions, ' ') OPERATOR(pg_catalog.~*)
+    'security_invoker=(t|y|on|1)',
   EXISTS (
     WITH RECURSIVE below(oid) AS (
       SELECT h.inhrelid FROM pg_catalog.pg_inherits h

@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::catalogue::{array, Key};
 use super::connection::{Connection, Failure, Row};
 
-/// The columns of relations: whether their collation tells apart what is not the same, and
-/// whether they are computed.
+/// The columns of relations: whether their collation tells apart what is not the same, whether
+/// they are computed, and whether every change of a row tells them.
 const TABLE_COLUMNS: &str = r"
 SELECT a.attrelid, a.attname, a.atttypid,
   COALESCE((
@@ -15,7 +15,16 @@ SELECT a.attrelid, a.attname, a.atttypid,
     FROM pg_catalog.pg_collation l
     WHERE l.oid OPERATOR(pg_catalog.=) a.attcollation), true),
   COALESCE(pg_catalog.to_jsonb(a) OPERATOR(pg_catalog.->>) 'attgenerated', '')
-    OPERATOR(pg_catalog.<>) ''
+    OPERATOR(pg_catalog.<>) '',
+  EXISTS (
+    SELECT 1 FROM pg_catalog.pg_class c
+    WHERE c.oid OPERATOR(pg_catalog.=) a.attrelid
+      AND (c.relreplident OPERATOR(pg_catalog.=) 'f'::pg_catalog.char OR EXISTS (
+        SELECT 1 FROM pg_catalog.pg_index i
+        WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid
+          AND a.attnum OPERATOR(pg_catalog.=) ANY (i.indkey::pg_catalog.int2[])
+          AND (c.relreplident OPERATOR(pg_catalog.=) 'd'::pg_catalog.char AND i.indisprimary
+            OR c.relreplident OPERATOR(pg_catalog.=) 'i'::pg_catalog.char AND i.indisreplident))))
 FROM pg_catalog.pg_attribute a
 WHERE a.attrelid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[])
   AND a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2 AND NOT a.attisdropped";
@@ -164,6 +173,8 @@ pub struct TableColumn {
     pub deterministic: bool,
     /// The replication stream may not have it.
     pub generated: bool,
+    /// Part of the replica identity: its value before a change is always told.
+    pub identity: bool,
 }
 
 /// A table that rows come from.
@@ -280,6 +291,7 @@ impl Connection {
                 type_oid: row.number(),
                 deterministic: row.bool(),
                 generated: row.bool(),
+                identity: row.bool(),
             };
             facts.columns.entry(relation).or_default().insert(name, column);
         }

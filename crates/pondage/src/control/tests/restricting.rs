@@ -122,11 +122,12 @@ impl Writer {
             let right = self.item(depth - 1);
             let join =
                 self.one_of(&["join", "join", "left join", "left join", "right join", "full join"]);
-            return match self.dice.random_range(0..6) {
+            return match self.dice.random_range(0..7) {
                 0 => {
                     format!("({left} {join} {right} using ({}))", self.one_of(&["k", "x", "k, y"]))
                 }
                 1 => format!("({left} cross join {right})"),
+                2 => format!("({left} natural {join} {right})"),
                 _ => format!("({left} {join} {right} on {})", self.conditions(1)),
             };
         }

@@ -204,7 +204,7 @@ impl Changes for Mirror {
 
     fn row(&mut self, xid: u32, relation: u32, old: Old<'_>, new: Option<Tuple<'_>>) {
         let old = match &old {
-            Old::Unknown => None,
+            Old::Absent | Old::Unknown => None,
             Old::Key(old) => Some((false, values(old))),
             Old::Whole(old) => Some((true, values(old))),
         };

@@ -69,9 +69,13 @@ pub struct PoolCache {
 struct Ground {
     /// Names and texts mean what they mean to the pool's other sessions.
     sound: bool,
+    utf8: bool,
     encoding: u64,
     formatting: u64,
 }
+
+/// Names of UTF-8, as PostgreSQL reports it and as clients spell it.
+const UTF8: [&str; 3] = ["UTF8", "UTF-8", "unicode"];
 
 /// Settings on which the text of a value may depend.
 ///
@@ -152,6 +156,9 @@ impl PoolCache {
         }
         let ground = Ground {
             sound: is_sound(settings, defaults, false),
+            utf8: settings.get("client_encoding").is_some_and(|encoding| {
+                UTF8.iter().any(|utf8| encoding.eq_ignore_ascii_case(utf8))
+            }),
             encoding: hash(&encoding),
             formatting: hash(&formatting),
         };
@@ -217,6 +224,7 @@ impl Plane {
         let asked = Asked {
             text: ask.text,
             literals: self.scan.literals(),
+            utf8: ground.utf8,
             bind: ask.bound.as_ref().map(|bound| (bound.tail, bound.types)),
         };
         let request = &mut self.request;
@@ -382,6 +390,12 @@ impl Plane {
             }
             shape.tell_verdict(&self.caches[cache.at].names);
         }
+    }
+
+    /// Tells those who have named statements how these fare, for whoever is about to look.
+    pub(super) fn tell_names(&mut self) {
+        let caching = self.pools.iter_mut().filter(|pool| pool.cache.is_some());
+        caching.for_each(|pool| pool.shapes.tell());
     }
 
     /// Forgets all plans of databases whose definitions or rights have changed.

@@ -76,7 +76,7 @@ impl Plane {
                 return Some(taken);
             }
         }
-        if !joins && !(kept && self.reads_outside(slot, shape)) {
+        if !(joins || kept && self.reads_outside(slot, shape)) {
             self.judge_alone(slot, shape, text);
             return None;
         }
@@ -146,7 +146,7 @@ impl Plane {
                 }
             }
         }
-        if !joins && !(kept && self.reads_outside(slot, shape)) {
+        if !(joins || kept && self.reads_outside(slot, shape)) {
             self.judge_alone(slot, shape, text);
             return None;
         }
@@ -327,6 +327,10 @@ impl Plane {
     pub(super) fn redefined_by(&mut self, slot: u32) {
         let pool = self.clients[slot].pool as usize;
         let database = self.pools[pool].name.database.clone();
+        if let Some(cache) = &self.pools[pool].cache {
+            // What was kept is not found any more, by no worker, before the client is told.
+            self.caches[cache.at].shared.redefine();
+        }
         self.redefined(&database);
         self.effects.push(Effect::Control(ToControl::Redefined { database }));
     }

@@ -7,7 +7,7 @@ use crate::link::Ends;
 use crate::session::client::{Client, Hold, Phase, NONE};
 use crate::worker::shapes::Shape;
 use crate::worker::snapshot::{
-    ConnectionSnapshot, MemorySnapshot, PoolSnapshot, QuerySnapshot, WorkerSnapshot,
+    ConnectionSnapshot, MemorySnapshot, PoolSnapshot, QuerySnapshot, ReadSnapshot, WorkerSnapshot,
 };
 
 impl Plane {
@@ -200,11 +200,7 @@ impl Plane {
 const TEXT_SHOWN_MAX: usize = 1000;
 
 fn query_row(pool: &PoolState, shape: &Shape) -> QuerySnapshot {
-    let mut text = shape.plain_text();
-    if let Some((end, _)) = text.char_indices().nth(TEXT_SHOWN_MAX) {
-        text.truncate(end);
-        text.push_str(" ...");
-    }
+    let text = cut(shape.plain_text());
     QuerySnapshot {
         database: pool.name.database.clone(),
         user: pool.name.user.clone(),
@@ -219,5 +215,30 @@ fn query_row(pool: &PoolState, shape: &Shape) -> QuerySnapshot {
         way: shape.way,
         why: shape.why,
         reason: shape.reason().to_owned(),
+        read: read_row(shape),
     }
+}
+
+fn read_row(shape: &Shape) -> Option<ReadSnapshot> {
+    let normal = shape.normal();
+    let start = normal.iter().position(|byte| *byte != b'(')?;
+    let (first, _) = sql::next_word(&normal[start..]);
+    let reads = [&b"select"[..], b"with", b"values", b"table"].contains(&first);
+    reads.then(|| ReadSnapshot {
+        normal: cut(String::from_utf8_lossy(&normal).into_owned()),
+        hits: shape.hits,
+        named: shape.is_named(),
+        cacheable: shape.verdict.as_ref().map(|verdict| match &verdict.cache {
+            Ok(_) => Ok(()),
+            Err(why) => Err(why.clone()),
+        }),
+    })
+}
+
+fn cut(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(TEXT_SHOWN_MAX) {
+        text.truncate(end);
+        text.push_str(" ...");
+    }
+    text
 }

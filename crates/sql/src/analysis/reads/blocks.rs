@@ -64,6 +64,10 @@ pub struct Entry {
     /// Columns that are one with those of another side of a join, by USING: without a qualifier
     /// the other side's are meant.
     merged: Vec<String>,
+    /// The other way round: with the tables that may have such a column on the other side.
+    partners: Vec<(String, Vec<usize>)>,
+    /// It may be so of any of its columns (NATURAL).
+    natural: bool,
 }
 
 impl<'a> Blocks<'a> {
@@ -272,23 +276,19 @@ impl<'a> Blocks<'a> {
             return;
         }
         let table = self.reads.tables.len();
-        let entry = match node.child("alias") {
-            Some(alias) => Entry {
-                schema: None,
-                alias: alias.text("aliasname").to_owned(),
-                table,
-                visible: !renamed,
-                merged: Vec::new(),
-            },
-            None => Entry {
-                schema: relation.schema.clone(),
-                alias: relation.name.clone(),
-                table,
-                visible: true,
-                merged: Vec::new(),
-            },
+        let (schema, alias) = match node.child("alias") {
+            Some(alias) => (None, alias.text("aliasname").to_owned()),
+            None => (relation.schema.clone(), relation.name.clone()),
         };
-        entries.push(entry);
+        entries.push(Entry {
+            schema,
+            alias,
+            table,
+            visible: !renamed,
+            merged: Vec::new(),
+            partners: Vec::new(),
+            natural: false,
+        });
         self.reads.tables.push(TableRead { relation, conditions: Vec::new() });
     }
 
@@ -318,11 +318,7 @@ impl<'a> Blocks<'a> {
         }
         for column in join.nodes("using_clause").map(|column| column.text("sval")) {
             self.column_name(column);
-            let side = |side: &[Entry]| Column {
-                of: side.iter().filter_map(|entry| entry.named(column)).collect(),
-                name: column.to_owned(),
-            };
-            own.push(Condition::Same(side(left), side(right)));
+            own.push(Condition::Same(unqualified(column, left), unqualified(column, right)));
         }
         let own = self.number(own);
         self.reads.whole |= join.number("is_natural") != 0;
@@ -350,16 +346,7 @@ impl<'a> Blocks<'a> {
             }
             _ => Vec::new(),
         };
-        // The merged column is that of the side that is always there; of a FULL join it is neither's.
-        let merged = match join.number("jointype") {
-            JOIN_INNER | JOIN_LEFT => middle..entries.len(),
-            JOIN_RIGHT => start..middle,
-            _ => start..entries.len(),
-        };
-        let using: Vec<&str> = join.nodes("using_clause").map(|name| name.text("sval")).collect();
-        for entry in &mut entries[merged] {
-            entry.merged.extend(using.iter().map(|name| (*name).to_owned()));
-        }
+        merge(join, &mut entries[start..], middle - start);
         // `(a JOIN b ON ...) AS j (x, y)`: nothing outside can name `a`, and `x` is anybody's.
         if join.child("alias").is_some() {
             self.reads.whole = true;
@@ -447,10 +434,53 @@ impl Entry {
             && (schema.is_none() || self.schema.as_deref() == schema)
     }
 
-    /// Its table, if this name without a qualifier may be of it.
-    pub(super) fn named(&self, column: &str) -> Option<usize> {
-        let own = self.visible && !self.merged.iter().any(|merged| merged == column);
-        own.then_some(self.table)
+    fn may_have(&self, column: &str) -> bool {
+        self.visible && !self.natural && !self.merged.iter().any(|merged| merged == column)
+    }
+}
+
+/// A column that is named without a qualifier where these can be seen.
+pub(super) fn unqualified(name: &str, entries: &[Entry]) -> Column {
+    let mut column = Column { of: Vec::new(), merged: Vec::new(), name: name.to_owned() };
+    for entry in entries.iter().filter(|entry| entry.may_have(name)) {
+        column.of.push(entry.table);
+        for (_, partners) in entry.partners.iter().filter(|(partner, _)| partner == name) {
+            if !column.merged.contains(partners) {
+                column.merged.push(partners.clone());
+            }
+        }
+    }
+    column
+}
+
+/// What USING and NATURAL make of names. The merged column is that of the side that is always
+/// there; of a FULL join it is neither's.
+fn merge(join: &Node, entries: &mut [Entry], middle: usize) {
+    let (left, right) = entries.split_at_mut(middle);
+    let kind = join.number("jointype");
+    for name in join.nodes("using_clause").map(|column| column.text("sval")) {
+        let candidates = |side: &[Entry]| {
+            side.iter().filter(|entry| entry.may_have(name)).map(|entry| entry.table).collect()
+        };
+        let (kept, gone) = match kind {
+            JOIN_RIGHT => (&mut *right, &mut *left),
+            _ => (&mut *left, &mut *right),
+        };
+        let partners: Vec<usize> = candidates(gone);
+        for entry in gone.iter_mut() {
+            entry.merged.push(name.to_owned());
+        }
+        for entry in kept.iter_mut() {
+            match kind {
+                JOIN_INNER | JOIN_LEFT | JOIN_RIGHT => {
+                    entry.partners.push((name.to_owned(), partners.clone()));
+                }
+                _ => entry.merged.push(name.to_owned()),
+            }
+        }
+    }
+    if join.number("is_natural") != 0 {
+        entries.iter_mut().for_each(|entry| entry.natural = true);
     }
 }
 

@@ -1,6 +1,6 @@
 //! From an expression to the conditions that it is, or to none.
 
-use super::blocks::{Blocks, Entry};
+use super::blocks::{unqualified, Blocks, Entry};
 use super::{Bound, Column, Condition, Source, Test};
 use crate::analysis::tree::{Node, Value};
 use crate::analysis::walk::{is_column, AEXPR_BETWEEN, AEXPR_IN, AEXPR_OP};
@@ -185,8 +185,7 @@ fn column(node: &Node, entries: &[Entry]) -> Option<Column> {
     let fields: Vec<&str> = node.nodes("fields").map(|field| field.text("sval")).collect();
     let (schema, alias, name) = match fields[..] {
         [name] => {
-            let of: Vec<usize> = entries.iter().filter_map(|entry| entry.named(name)).collect();
-            return (!of.is_empty()).then(|| Column { of, name: name.to_owned() });
+            return Some(unqualified(name, entries)).filter(|column| !column.of.is_empty());
         }
         [alias, name] => (None, alias, name),
         [schema, alias, name] => (Some(schema), alias, name),
@@ -194,7 +193,9 @@ fn column(node: &Node, entries: &[Entry]) -> Option<Column> {
     };
     let mut called = entries.iter().filter(|entry| entry.is_called(schema, alias));
     match (called.next(), called.next()) {
-        (Some(entry), None) => Some(Column { of: vec![entry.table], name: name.to_owned() }),
+        (Some(entry), None) => {
+            Some(Column { of: vec![entry.table], merged: Vec::new(), name: name.to_owned() })
+        }
         _ => None,
     }
 }

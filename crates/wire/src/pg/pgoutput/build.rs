@@ -117,7 +117,7 @@ fn put_row(out: &mut Vec<u8>, kind: u8, row: &Tuple<'_>) {
 
 fn put_old(out: &mut Vec<u8>, old: &Old<'_>) {
     match old {
-        Old::Unknown => {}
+        Old::Absent | Old::Unknown => {}
         Old::Key(row) => put_row(out, b'K', row),
         Old::Whole(row) => put_row(out, b'O', row),
     }

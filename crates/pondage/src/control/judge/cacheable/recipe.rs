@@ -184,7 +184,13 @@ impl Maker<'_> {
             self.is_compared(kind, &restriction.test).then_some((restriction, kind))
         });
         let usable: Vec<(Restriction, Kind)> = usable.collect();
-        self.equal(&usable).or_else(|| {
+        // An UPDATE does not tell what other columns were: with one of those in a signature it would
+        // drop every answer.
+        let identity = |(restriction, _): &&(Restriction, Kind)| {
+            self.known.column(place, &restriction.column).is_some_and(|column| column.identity)
+        };
+        let keys: Vec<(Restriction, Kind)> = usable.iter().filter(identity).cloned().collect();
+        self.equal(&keys).or_else(|| self.equal(&usable)).or_else(|| {
             usable.into_iter().find_map(|(Restriction { column, test }, kind)| match test {
                 Test::AnyOf(array) => Some(Chosen::AnyOf(column, kind, array)),
                 Test::Range { low, high } if kind.is_ordered() => {
