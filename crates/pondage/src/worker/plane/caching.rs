@@ -269,7 +269,6 @@ impl Plane {
         let mut tags = SmallVec::new();
         plan.recipe().tags(request, &database.shared.tags, &mut tags);
         if !plan.is_watched() {
-            database.asks = true;
             return Look::Pass;
         }
         if database.shared.tags.newest(&tags) > database.shared.settled() {
