@@ -52,7 +52,12 @@ fn trap_c07_views_and_functions_are_replaced() {
             "create or replace view few as select id, n from t where n <= 5",
             "5",
         ),
-        ("select c from deep", "5", "create or replace view few as select id, n from t where n <= 4", "4"),
+        (
+            "select c from deep",
+            "5",
+            "create or replace view few as select id, n from t where n <= 4",
+            "4",
+        ),
         (
             "select twice(n) from t where id = 2",
             "4",

@@ -56,7 +56,8 @@ const READS: [&str; 7] = [
     "select id from t where grp = 5 and note = 'b' order by id",
 ];
 
-const ROWS: &str = "insert into t values (1, 5, 'a', 10), (2, 5, 'b', 20), (3, 6, 'a', 30), (4, 5, 'b', 40)";
+const ROWS: &str =
+    "insert into t values (1, 5, 'a', 10), (2, 5, 'b', 20), (3, 6, 'a', 30), (4, 5, 'b', 40)";
 
 #[test]
 fn trap_c04_updates_that_tell_no_old_row() {
@@ -75,7 +76,8 @@ fn trap_c04_updates_under_replica_identity_full() {
 
 #[test]
 fn trap_c04_updates_under_an_index_as_identity() {
-    let table = "create table t(id int not null unique, grp int, note text, n int, primary key (id));
+    let table =
+        "create table t(id int not null unique, grp int, note text, n int, primary key (id));
         create unique index other on t(id, n) ; alter table t alter n set not null;
         alter table t replica identity using index other";
     let place = Place::start(&format!("{table}; {ROWS}"));
@@ -96,7 +98,11 @@ fn trap_c05_values_that_are_too_long_to_be_told_again() {
         let reads = [
             format!("select id, n from t where big = '{}' order by id", big("a")),
             format!("select id, n from t where big = '{}' and n > 0 order by id", big("b")),
-            format!("select id, n from t where big in ('{}', '{}') order by id", big("c"), big("z")),
+            format!(
+                "select id, n from t where big in ('{}', '{}') order by id",
+                big("c"),
+                big("z")
+            ),
             "select length(big), n from t where id = 1".to_owned(),
             "select md5(other), n from t where id = 2".to_owned(),
             format!("select count(*) from t where other = '{}'", "b".repeat(2400)),
@@ -146,16 +152,53 @@ fn trap_c06_tables_without_identity_are_not_touched() {
         beside.run(&format!("update later set n = {n}"));
         // Nobody tells it, so nobody else may answer.
         let got = client.one("select n from later where id = 1");
-        assert_eq!(got, n.to_string(), "hit: {}, after {asked} reads, {hits} hits", client.was_hit());
+        assert_eq!(
+            got,
+            n.to_string(),
+            "hit: {}, after {asked} reads, {hits} hits",
+            client.was_hit()
+        );
         client.one(read);
         (asked, hits) = (asked + 1, hits + usize::from(client.was_hit()));
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     assert_eq!(hits, 0, "of a table that is not followed");
     beside.run("alter table later add primary key (id)");
-    assert_eq!(client.warm(read), [[Some("7".to_owned())]]);
+    assert_eq!(client.warm(read), [[Some("199".to_owned())]]);
     beside.run("update later set n = 8");
     place.becomes(&mut client, read, "8");
+}
+
+#[test]
+fn trap_c06_tables_that_are_not_in_the_publication_are_not_cached() {
+    let place = Place::start("");
+    let mut client = place.client();
+    let mut beside = place.superuser();
+    // Not the cache user's, so nobody adds it.
+    beside.run(
+        "create table foreign_one(id int primary key, n int); grant select on foreign_one to app",
+    );
+    beside.run("insert into foreign_one values (1, 0)");
+    // New, so it is added after a while.
+    client.run("create table fresh(id int primary key, n int); insert into fresh values (1, 0)");
+    let mut hits = [0, 0];
+    for n in 1..=600 {
+        for (at, table) in ["foreign_one", "fresh"].into_iter().enumerate() {
+            beside.run(&format!("update {table} set n = {n}"));
+            // What PostgreSQL has shown is the least that the cache may show.
+            let read = format!("select n from {table} where id = 1");
+            assert_eq!(client.one(&format!("{read} and random() < 2")), n.to_string());
+            for _ in 0..2 {
+                let got = client.one(&read);
+                let hit = client.was_hit();
+                assert_eq!(got, n.to_string(), "{table}, hit: {hit}");
+                hits[at] += usize::from(hit);
+            }
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(hits[0], 0);
+    client.warm("select n from fresh where id = 1");
 }
 
 #[test]

@@ -57,7 +57,8 @@ fn trap_c08_names_mean_what_the_session_s_search_path_says() {
         client.run("commit");
         assert_eq!(client.one(READ), "1");
     }
-    let parameters = [("user", "app"), ("database", &place.database.name), ("options", "-c search_path=other")];
+    let parameters =
+        [("user", "app"), ("database", &place.database.name), ("options", "-c search_path=other")];
     let password = crate::kit::cluster::APP_PASSWORD;
     let startup = WireClient::try_login(&place.gateway.address(), password, &parameters);
     if let Ok(mut startup) = startup {
@@ -140,7 +141,9 @@ fn trap_c10_what_depends_on_time_chance_or_who_asks() {
         client.never_hits(read);
     }
     for value in ["now", "today", "yesterday", " NOW "] {
-        let asked = Batch::new().parse("", "select count(*) from d where day <> $1::date").bind("", &[value]);
+        let asked = Batch::new()
+            .parse("", "select count(*) from d where day <> $1::date")
+            .bind("", &[value]);
         let asked = asked.execute().sync();
         for _ in 0..25 {
             client.send(&asked.0);

@@ -95,17 +95,6 @@ impl Place {
         self.cluster.superuser(&self.database.name)
     }
 
-    pub fn cluster(&self) -> &'static Cluster {
-        self.cluster
-    }
-
-    /// How many statements PostgreSQL's sessions of the gateway have begun transactions for; the
-    /// statistics are some time behind, so what counts is that it moves, or stays.
-    #[track_caller]
-    pub fn servers(&self) -> usize {
-        self.cluster.backends(&self.database)
-    }
-
     /// Waits until `sql` gives `expected` through the gateway, and goes on giving it from the cache.
     #[track_caller]
     pub fn becomes(&self, client: &mut WireClient, sql: &str, expected: &str) {
@@ -120,22 +109,6 @@ impl Place {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(client.warm(sql), [[Some(expected.to_owned())]], "{sql}");
-    }
-
-    /// Waits until `sql` is no longer answered from the cache, and goes on not being so.
-    #[track_caller]
-    pub fn becomes_uncached(&self, client: &mut WireClient, sql: &str) {
-        let gone = wait::within(KNOWN_WITHIN, || {
-            client.query(sql);
-            (!client.was_hit()).then_some(())
-        });
-        assert!(gone.is_some(), "{sql}: still answered from the cache after {KNOWN_WITHIN:?}");
-        // What was only dropped would be kept anew.
-        let again = wait::within(Duration::from_secs(4), || {
-            client.query(sql);
-            client.was_hit().then_some(())
-        });
-        assert!(again.is_none(), "{sql}: answered from the cache again");
     }
 }
 

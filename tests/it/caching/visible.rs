@@ -24,7 +24,9 @@ fn trap_c01_a_commit_that_is_told_and_not_yet_visible_is_not_lost_by_a_later_fil
         writer
     });
     let mut watcher = place.superuser();
-    let waits = format!("select count(*) from pg_stat_activity where pid = {pid} and wait_event = 'SyncRep'");
+    let waits = format!(
+        "select count(*) from pg_stat_activity where pid = {pid} and wait_event = 'SyncRep'"
+    );
     wait::until("a commit that waits for its standby", || watcher.one(&waits) == "1");
     wait::until("the end of what was kept", || {
         assert_eq!(reader.one(READ), "0", "nobody sees it yet");
@@ -79,7 +81,8 @@ fn trap_c02_a_commit_of_several_rows_and_tables_is_seen_whole_or_not_at_all() {
                 while (hits < 300 || rounds < 1000) && Instant::now() < end {
                     let rows = reader.rows(READS[at]);
                     assert_eq!(rows[0][0], rows[0][1], "half a commit, hit: {}", reader.was_hit());
-                    let now: i64 = rows[0][0].as_ref().expect("a number").parse().expect("a number");
+                    let now: i64 =
+                        rows[0][0].as_ref().expect("a number").parse().expect("a number");
                     assert!(now >= last, "from {last} back to {now}, hit: {}", reader.was_hit());
                     last = now;
                     hits += usize::from(reader.was_hit());
@@ -140,7 +143,8 @@ fn trap_c03_large_transactions_are_told_while_they_run_and_count_from_their_comm
     const ALL: &str = "select sum(n) from t";
     reader.warm(READ);
     reader.warm(ALL);
-    const MANY: &str = "insert into t select g, 0, repeat('x', 200) from generate_series(1000, 9000) g";
+    const MANY: &str =
+        "insert into t select g, 0, repeat('x', 200) from generate_series(1000, 9000) g";
     let mut writer = place.beside();
     for end in ["commit", "rollback"] {
         writer.run("begin; savepoint a");

@@ -164,7 +164,9 @@ fn trap_c03_own_writes_by_functions_procedures_and_triggers() {
         client.run("call bump_and_commit()");
         forget(client);
     });
-    own_writes(&place, |client, _| client.run("insert into log select coalesce(max(id), 0) + 1 from log"));
+    own_writes(&place, |client, _| {
+        client.run("insert into log select coalesce(max(id), 0) + 1 from log")
+    });
 }
 
 #[test]
