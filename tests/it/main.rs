@@ -4,6 +4,7 @@
 //! speaks the protocol; every other module is one subject.
 
 mod cache_commands;
+mod caching;
 mod cluster;
 mod coalescing;
 mod demo;

@@ -100,6 +100,13 @@ impl Caches {
         shared
     }
 
+    /// Whether the stream tells every change of the tables that a statement reads.
+    pub fn follows(&self, database: &str, cacheable: &Cacheable) -> bool {
+        let shared = self.database(database);
+        let published = shared.published();
+        cacheable.recipe.tables.iter().all(|table| published.contains_key(&table.oid))
+    }
+
     /// The plan of a statement that was found to be cacheable when `definitions` was the database's
     /// count. The same one for all workers, and a new one when anything about it has changed, so
     /// that what was kept under the old one is not found any more.

@@ -203,16 +203,17 @@ pub(super) const INHERITS: &str =
     "SELECT inhrelid, inhparent FROM pg_inherits WHERE inhparent >= 16384";
 
 /// One value that becomes another when something changes that decides what a statement means or
-/// who may run it. `xmin` changes with every change of a row; of tables and columns only what
-/// matters is looked at, for TRUNCATE and the like change them as well. Temporary ones come and
-/// go. A table that left the publication and came back between two looks has another row there.
+/// who may run it. `xmin` changes with every change of a row; of tables only what matters is looked
+/// at, for TRUNCATE and the like change them as well. A column's row changes when its values are
+/// computed anew (`ALTER COLUMN ... TYPE ... USING`), which nothing in the stream tells. Temporary
+/// ones come and go. A table that left the publication and came back between two looks has another row there.
 pub(super) const DEFINITIONS: &str = r"SELECT concat_ws('/',
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', c.oid, c.relname, c.relnamespace, c.relowner,
   c.relkind, c.relacl, c.relrowsecurity, c.relforcerowsecurity, c.relnatts, c.relispartition)))
   FROM pg_class c WHERE c.relpersistence <> 't' AND c.relkind IN ('r', 'v', 'm', 'p', 'f', 'S')
   AND (c.oid >= 16384 OR c.relacl IS NOT NULL)),
 (SELECT count(*) || ':' || sum(hashtext(concat_ws(' ', a.attrelid, a.attnum, a.attname, a.atttypid,
-  a.atttypmod, a.attcollation, a.attgenerated, a.attisdropped, a.attacl)))
+  a.atttypmod, a.attcollation, a.attgenerated, a.attisdropped, a.attacl, a.xmin)))
   FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
   WHERE c.relpersistence <> 't' AND c.relkind IN ('r', 'v', 'm', 'p', 'f')
   AND c.oid >= 16384 AND a.attnum > 0),

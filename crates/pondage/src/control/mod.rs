@@ -192,7 +192,7 @@ impl Control {
                 let cacheable =
                     verdict.as_ref().ok().and_then(|verdict| verdict.cache.as_ref().ok());
                 let kept = cacheable
-                    .filter(|_| caches)
+                    .filter(|cacheable| caches && self.caches.follows(&config.database, cacheable))
                     .map(|cacheable| self.caches.plan(&pool, &text, cacheable, definitions));
                 if kept.as_ref().is_some_and(|plan| !plan.is_watched()) {
                     // Where nothing is written the stream would tell nothing for a while.

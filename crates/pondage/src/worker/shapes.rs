@@ -318,6 +318,11 @@ impl Shape {
         true
     }
 
+    /// What was asked counts no more.
+    pub fn ask_again(&mut self) {
+        self.asked = None;
+    }
+
     /// The answer; none: there was an error, and what was known counts no longer.
     pub fn judged(&mut self, verdict: Option<Box<Verdict>>) {
         if !std::mem::replace(&mut self.awaited, false) {

@@ -413,6 +413,9 @@ impl Plane {
             let own = shape.verdict.as_ref().is_some_and(|verdict| verdict.share == Share::Batch);
             shape.kept = plan.filter(|_| current && own && !shape.distrusted);
             cache.plans |= shape.kept.is_some();
+            if !current {
+                shape.ask_again();
+            }
             shape.tell_verdict(&self.caches[cache.at].names);
         }
     }

@@ -1,0 +1,14 @@
+//! The traps of caching, each by its number: what makes a kept answer wrong, or wrong for whoever
+//! gets it.
+//!
+//! A test that is never answered from the cache proves nothing, so every one of them looks whether
+//! it was: `EXPLAIN LAST STATEMENT` says so.
+
+mod beginnings;
+mod definitions;
+mod identity;
+mod judgement;
+mod place;
+mod rights;
+mod visible;
+mod written;

@@ -1,0 +1,111 @@
+//! C15: who may not read a table is not answered from what others have read.
+
+use std::time::Duration;
+
+use super::place::{Cached, Place, KNOWN_WITHIN};
+use crate::kit::wait;
+
+/// The catalogues are looked at every 3 s.
+const LOOKS_APART: Duration = Duration::from_secs(4);
+
+const READ: &str = "select n from t where id = 1";
+
+fn start() -> Place {
+    Place::start(
+        "create table t(id int primary key, n int); insert into t values (1, 10);
+         create view v as select n from t where id = 1",
+    )
+}
+
+#[test]
+fn trap_c15_a_role_without_select_gets_no_cached_row() {
+    let place = start();
+    let mut owner = place.client();
+    let mut plain = place.plain();
+    owner.warm(READ);
+    for _ in 0..30 {
+        assert_eq!(plain.error(READ).code, "42501");
+        assert_eq!(plain.error("select n from v").code, "42501");
+        assert_eq!(owner.one(READ), "10");
+    }
+}
+
+#[test]
+fn trap_c15_revoke_ends_it() {
+    let place = start();
+    let mut owner = place.client();
+    let mut plain = place.plain();
+    let mut beside = place.beside();
+    let superuser = || place.superuser();
+    for (grant, revoke) in [
+        ("grant select on t to plain", "revoke select on t from plain"),
+        ("grant select (id, n) on t to plain", "revoke select (n) on t from plain"),
+        ("grant select on t to public", "revoke select on t from public"),
+        (
+            "create role readers; grant select on t to readers; grant readers to plain",
+            "revoke readers from plain; drop owned by readers; drop role readers",
+        ),
+    ] {
+        for through in [true, false] {
+            let as_superuser = grant.contains("role");
+            if as_superuser && through {
+                continue;
+            }
+            let mut run = |sql: &str| match (as_superuser, through) {
+                (true, _) => superuser().run(sql),
+                (_, true) => owner.run(sql),
+                (_, false) => beside.run(sql),
+            };
+            run(grant);
+            assert_eq!(plain.warm(READ), [[Some("10".to_owned())]], "{grant}");
+            if !through {
+                // What has come and gone between two looks at the catalogues is not seen.
+                std::thread::sleep(LOOKS_APART);
+            }
+            run(revoke);
+            if through {
+                assert_eq!(plain.error(READ).code, "42501", "{revoke}, through the gateway");
+            }
+            let refused = wait::within(KNOWN_WITHIN, || {
+                plain.query(READ).iter().any(|reply| reply.tag == b'E').then_some(())
+            });
+            assert!(refused.is_some(), "{revoke}: still answered, hit: {}", plain.was_hit());
+            for _ in 0..20 {
+                assert_eq!(plain.error(READ).code, "42501", "{revoke}");
+            }
+        }
+    }
+}
+
+#[test]
+fn trap_c15_a_view_s_owner_counts() {
+    let place = start();
+    let mut owner = place.client();
+    owner.run("grant select on v to plain");
+    let mut plain = place.plain();
+    assert_eq!(plain.warm("select n from v"), [[Some("10".to_owned())]]);
+    assert_eq!(plain.error(READ).code, "42501");
+    owner.run("update t set n = 11");
+    place.becomes(&mut plain, "select n from v", "11");
+    owner.run("revoke select on v from plain");
+    assert_eq!(plain.error("select n from v").code, "42501");
+}
+
+#[test]
+fn trap_c15_set_role_is_another_one() {
+    let place = Place::start_with(
+        "create table t(id int primary key, n int); insert into t values (1, 10)",
+        |config| config.set("pool.mode", "session"),
+    );
+    place.superuser().run("grant plain to app");
+    let mut client = place.client();
+    client.warm(READ);
+    client.run("set role plain");
+    for _ in 0..10 {
+        assert_eq!(client.error(READ).code, "42501");
+    }
+    client.run("reset role; set session authorization default");
+    assert_eq!(client.one(READ), "10");
+    client.terminate();
+    place.superuser().run("revoke plain from app");
+}
