@@ -185,7 +185,7 @@ impl Shapes {
     pub fn redefined(&mut self) {
         for shape in self.slots.iter_mut().flatten() {
             (shape.verdict, shape.asked, shape.awaited) = (None, None, false);
-            shape.kept = None;
+            (shape.kept, shape.distrusted) = (None, false);
             shape.plan = Plan::Open;
         }
     }

@@ -1,12 +1,13 @@
 //! The auditor: now and then a read that could have been answered with what is kept is asked of
 //! PostgreSQL all the same. When the stream has come as far as that answer may have seen, and what
 //! was kept is still valid, both must be equal. If they are not, nothing of that statement is kept
-//! any more, and the log says so.
+//! any more until definitions change, and the log says so.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use cache::entry::Entry;
+use cache::fill::Fill;
 use cache::position::{Pulses, Seen};
 use cache::shared::Shared;
 
@@ -23,6 +24,8 @@ const WAITING_MAX: usize = 256;
 struct Audit {
     /// What the answer may have seen.
     seen: Seen,
+    /// Of [`Shared::definitions`].
+    definitions: u64,
     pool: u32,
     shape: u32,
     kept: Arc<Entry>,
@@ -43,10 +46,18 @@ pub struct Verdict {
 }
 
 impl Audits {
-    pub fn add(&mut self, seen: Seen, pool: u32, shape: u32, kept: Arc<Entry>, answer: Arc<Entry>) {
-        if self.0.len() < WAITING_MAX {
-            self.0.push_back(Audit { seen, pool, shape, kept, answer });
-        }
+    /// `fill` has the answer to what is kept in its `audits`.
+    pub fn add(
+        &mut self,
+        seen: Seen,
+        definitions: u64,
+        pool: u32,
+        fill: &Fill,
+        answer: Arc<Entry>,
+    ) {
+        let Some(kept) = fill.audits.clone().filter(|_| self.0.len() < WAITING_MAX) else { return };
+        let shape = fill.shape;
+        self.0.push_back(Audit { seen, definitions, pool, shape, kept, answer });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -63,8 +74,9 @@ impl Audits {
         if lsn > shared.applied().lsn {
             return None;
         }
-        let Audit { pool, shape, kept, answer, .. } = self.0.pop_front()?;
-        let valid = shared.is_following() && kept.is_valid(&shared.tags);
+        let Audit { definitions, pool, shape, kept, answer, .. } = self.0.pop_front()?;
+        let same = shared.is_following() && shared.definitions() == definitions;
+        let valid = same && kept.is_valid(&shared.tags);
         Some(Verdict { pool, shape, equal: valid.then(|| kept.has_rows_of(&answer)) })
     }
 }

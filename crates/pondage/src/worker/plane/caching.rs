@@ -494,8 +494,8 @@ impl Plane {
         }
         let Some(entry) = fill.entry() else { return };
         let entry = Arc::new(entry);
-        if let Some(kept) = fill.audits {
-            return database.compare(client.pool, fill.shape, kept, entry);
+        if fill.audits.is_some() {
+            return database.compare(client.pool, &fill, entry);
         }
         if database.store.put(fill.hash, entry.clone()) {
             pool.totals.cached.fills += 1;

@@ -13,6 +13,7 @@ use backend::calls::{Calls, Heard};
 use backend::login::Credential;
 use backend::moment::Moment;
 use cache::entry::Entry;
+use cache::fill::Fill;
 use cache::position::{Pulses, Seen};
 use cache::shared::{Shared, Snapshot};
 use cache::store::Store;
@@ -214,8 +215,10 @@ impl DatabaseCache {
     }
 
     /// What was kept is compared with this answer when the stream has come so far.
-    pub fn compare(&mut self, pool: u32, shape: u32, kept: Arc<Entry>, answer: Arc<Entry>) {
-        self.audits.add(self.pulses.now(), pool, shape, kept, answer);
+    pub fn compare(&mut self, pool: u32, fill: &Fill, answer: Arc<Entry>) {
+        // As it was when the statement was sent, or later: `definitions` is looked at every turn.
+        self.audits.add(self.pulses.now(), self.definitions, pool, fill, answer);
+        self.want(self.last_sent.after(PACE));
     }
 
     pub fn decide_audit(&mut self) -> Option<Verdict> {
