@@ -51,6 +51,15 @@ impl Plan {
         self.shared.watch.has_seen(self.generation)
     }
 
+    /// How many values a Bind has to bring.
+    pub fn parameters(&self) -> usize {
+        let number = |slot: &Slot| match slot.source {
+            Source::Parameter(number) => number as usize,
+            Source::Literal(_) => 0,
+        };
+        self.slots.iter().map(number).max().unwrap_or(0)
+    }
+
     /// Some of its values are in the text.
     pub fn has_literals(&self) -> bool {
         self.slots.iter().any(|slot| matches!(slot.source, Source::Literal(_)))

@@ -21,6 +21,8 @@ mod oid {
     pub const VARCHAR: u32 = 1043;
 }
 
+const OID_BYTES: usize = 4;
+
 /// How the client asks.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
@@ -67,6 +69,10 @@ impl Request {
         self.formats(asked.bind.map_or(&[][..], |(bind, _)| bind.results));
         let given: SmallVec<[_; 8]> =
             asked.bind.iter().flat_map(|(bind, _)| bind.values()).collect();
+        if asked.bind.is_some() && given.len() != plan.parameters().max(types.len() / OID_BYTES) {
+            // PostgreSQL says that they are too many, or too few.
+            return false;
+        }
         for slot in &plan.slots {
             let taken = match slot.source {
                 Source::Literal(at) => self.literal(asked, at, slot),

@@ -6,9 +6,11 @@
 
 mod beginnings;
 mod definitions;
+mod formats;
 mod identity;
 mod judgement;
 mod place;
 mod rights;
+mod streams;
 mod visible;
 mod written;

@@ -40,8 +40,17 @@ impl Place {
     /// the tests ends.
     #[track_caller]
     pub fn start_alone(lines: &[&str], set_up: &str) -> Place {
+        Place::start_alone_with(lines, set_up, |config| config)
+    }
+
+    #[track_caller]
+    pub fn start_alone_with(
+        lines: &[&str],
+        set_up: &str,
+        settings: impl FnOnce(Config) -> Config,
+    ) -> Place {
         let alone: &Cluster = Box::leak(Box::new(Cluster::start("caching", lines)));
-        Place::start_in(alone, set_up, |config| config)
+        Place::start_in(alone, set_up, settings)
     }
 
     #[track_caller]
@@ -93,6 +102,19 @@ impl Place {
     #[track_caller]
     pub fn superuser(&self) -> WireClient {
         self.cluster.superuser(&self.database.name)
+    }
+
+    pub fn cluster(&self) -> &'static Cluster {
+        self.cluster
+    }
+
+    /// One of the cache's figures, as told for Prometheus.
+    #[track_caller]
+    pub fn figure(&self, name: &str) -> f64 {
+        let all = figures(self.gateway.http_port).expect("figures");
+        let line = all.lines().find(|line| line.split(['{', ' ']).next() == Some(name));
+        let line = line.unwrap_or_else(|| panic!("{name} is not among\n{all}"));
+        line.rsplit(' ').next().expect("a value").parse().expect("a number")
     }
 
     /// Waits until `sql` gives `expected` through the gateway, and goes on giving it from the cache.

@@ -456,6 +456,18 @@ impl WireClient {
         self.until_ready()
     }
 
+    /// As [`WireClient::query`], for a server that may end instead.
+    pub fn try_query(&mut self, sql: &str) -> Option<Vec<Message>> {
+        let mut bytes = Vec::new();
+        frontend::put_query(&mut bytes, sql);
+        self.try_send(&bytes).ok()?;
+        let mut messages = Vec::new();
+        while messages.last().is_none_or(|last: &Message| last.tag != tag::READY_FOR_QUERY) {
+            messages.push(self.try_message_or_cut()?);
+        }
+        Some(messages)
+    }
+
     /// Runs statements that must succeed.
     #[track_caller]
     pub fn run(&mut self, sql: &str) {
