@@ -193,6 +193,8 @@ pub enum Event<'a> {
     },
     /// A CommandComplete of `DEALLOCATE`, `DEALLOCATE ALL` or `DISCARD ALL`.
     Dropped(&'a [u8]),
+    /// A notification came while nothing was asked: the owner has heard of a commit.
+    Notified,
     /// A command has changed what names mean, what functions do or who sees what.
     Redefined,
     /// An ErrorResponse that the owner has seen.

@@ -640,7 +640,8 @@ impl Server {
     ) -> Result<Verdict, Lost> {
         let holder = self.holder.unwrap_or(Owner::NOBODY);
         match tag {
-            tag::NOTICE | tag::NOTIFICATION => {}
+            tag::NOTICE => {}
+            tag::NOTIFICATION => replies.event(holder, Event::Notified),
             tag::PARAMETER_STATUS => {
                 let head = Request::forward(holder, Kind::Query);
                 self.parameter_status(body, head, replies)?;

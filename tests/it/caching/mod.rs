@@ -4,6 +4,7 @@
 //! A test that is never answered from the cache proves nothing, so every one of them looks whether
 //! it was: `EXPLAIN LAST STATEMENT` says so.
 
+mod auditing;
 mod beginnings;
 mod definitions;
 mod formats;

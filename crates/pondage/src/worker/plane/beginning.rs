@@ -81,7 +81,7 @@ impl Plane {
             && matches!(pool.config.cache, CacheMode::Manual | CacheMode::Auto)
             && cache.plans
             && self.caches[cache.at].serves()
-            && client.reads.as_ref().is_none_or(|reads| !reads.strange)
+            && client.reads.as_ref().is_some_and(|reads| !reads.strange)
             && cache.is_sound(&client.settings)
     }
 

@@ -201,7 +201,8 @@ impl Plane {
         let Some(shape) = shapes.get_mut(id).filter(|shape| shape.kept.is_some()) else {
             return Look::Pass;
         };
-        let reads = client.reads.as_deref();
+        // Who came before there was a cache may have seen and set whatever.
+        let Some(reads) = client.reads.as_deref() else { return Look::Pass };
         let database = &mut self.caches[pool.at];
         let totals = &mut totals.cached;
         let named = shape.named(&database.names).cloned();
@@ -210,7 +211,7 @@ impl Plane {
             CacheMode::Manual => named.is_some(),
             CacheMode::Advise | CacheMode::Auto => named.is_some() || shape.worth.is_tried(),
         };
-        if !wanted || reads.is_some_and(|reads| reads.strange) {
+        if !wanted || reads.strange {
             return Look::Pass;
         }
         if !database.serves() {
@@ -251,7 +252,7 @@ impl Plane {
                 let freshness = freshness.unwrap_or(config.cache_freshness);
                 let max_lag = max_lag.unwrap_or(config.cache_max_lag);
                 match database.is_new_enough(&entry, freshness, reads, self.now, max_lag) {
-                    Ok(()) if shape.hits % auditing::ONE_OF == 0 && reads.is_some() => {
+                    Ok(()) if shape.hits % auditing::ONE_OF == 0 => {
                         shape.hits += 1;
                         let version = entry.version();
                         let tags = SmallVec::from_slice(entry.tags());
@@ -262,7 +263,7 @@ impl Plane {
                     }
                     Ok(()) => return Look::Serve(entry),
                     Err(need) => {
-                        let waits = match reads.and_then(|reads| reads.awaits) {
+                        let waits = match reads.awaits {
                             None => database.patience.waits(),
                             Some(waits) => self.now < waits.until,
                         };
@@ -378,7 +379,7 @@ impl Plane {
     pub(super) fn reads_outside(&self, slot: u32, shape: u32) -> bool {
         let client = &self.clients[slot];
         let pool = &self.pools[client.pool as usize];
-        let plain = client.reads.as_ref().is_none_or(|reads| !reads.strange);
+        let plain = client.reads.as_ref().is_some_and(|reads| !reads.strange);
         client.begun.is_some()
             && plain
             && pool.config.coalesce != Coalesce::Off
@@ -448,7 +449,7 @@ impl Plane {
         let Some(pool) = self.pools.get_mut(client.pool as usize) else { return };
         let Some(cache) = &pool.cache else { return };
         let database = &mut self.caches[cache.at];
-        let reads = client.reads.get_or_insert_default();
+        let Some(reads) = &mut client.reads else { return };
         let fresh = Awaits {
             until: now.after(self.config.cache.wait),
             since: now,
@@ -467,6 +468,15 @@ impl Plane {
         database.wait(slot, need, now);
     }
 
+    /// A client has heard of a commit, and so may look for what it has done.
+    pub(super) fn read_notified(&mut self, slot: u32) {
+        let client = &mut self.clients[slot];
+        let cache = self.pools.get(client.pool as usize).and_then(|pool| pool.cache.as_ref());
+        if let (Some(cache), Some(reads)) = (cache, &mut client.reads) {
+            reads.seen = self.caches[cache.at].pulses.now();
+        }
+    }
+
     /// PostgreSQL has answered a client: it has seen what was committed by now, and what it got may
     /// be worth keeping.
     pub(super) fn read_answered(&mut self, slot: u32) {
@@ -478,7 +488,7 @@ impl Plane {
         };
         let database = &mut self.caches[cache.at];
         let seen = database.pulses.now();
-        let reads = client.reads.get_or_insert_default();
+        let Some(reads) = &mut client.reads else { return };
         let waits = reads.awaits.take();
         reads.seen = seen;
         if let Some(waits) = waits {

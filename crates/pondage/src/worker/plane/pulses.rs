@@ -158,7 +158,7 @@ impl DatabaseCache {
         &mut self,
         entry: &Entry,
         freshness: Freshness,
-        reads: Option<&Reads>,
+        reads: &Reads,
         now: Moment,
         max_lag: Duration,
     ) -> Result<(), Seen> {
@@ -179,8 +179,8 @@ impl DatabaseCache {
         }
         let seen = match freshness {
             Freshness::Bounded => return Ok(()),
-            Freshness::Session => reads.map_or(Seen::default(), |reads| reads.seen),
-            Freshness::Strict => match reads.and_then(|reads| reads.awaits) {
+            Freshness::Session => reads.seen,
+            Freshness::Strict => match reads.awaits {
                 Some(waits) => waits.arrived,
                 None => return Err(self.pulses.now()),
             },

@@ -26,6 +26,7 @@ pub(super) enum Happened {
     Dropped { all: bool, discard: bool },
     Again(Again),
     Redefined,
+    Notified,
     Error,
     SetupDone,
     SetupFailed(Vec<u8>),
@@ -67,6 +68,7 @@ impl Replies for Sink<'_> {
             }
             Event::Again(again) => Happened::Again(again),
             Event::Redefined => Happened::Redefined,
+            Event::Notified => Happened::Notified,
             Event::Error => Happened::Error,
             Event::SetupDone => Happened::SetupDone,
             Event::SetupFailed(error) => Happened::SetupFailed(error.to_vec()),
@@ -179,6 +181,7 @@ impl Plane {
             Happened::Dropped { all, discard } => self.dropped(slot, server, all, discard),
             Happened::Again(again) => self.unit_again(slot, again),
             Happened::Redefined => self.redefined_by(slot),
+            Happened::Notified => self.read_notified(slot),
             Happened::Error => {
                 self.pools[client.pool as usize].totals.errors += 1;
                 client.copies_in = false;
