@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache redis-diff redis-suite redis-py-suite redis-kills soak fuzz
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache redis-diff redis-suite redis-py-suite redis-kills soak fuzz cache-check
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,12 @@ soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (defaul
 	cargo build --release --workspace --all-targets --locked
 	PONDAGE_SOAK_SECONDS=$(or $(SOAK_SECONDS),600) \
 		cargo test --release --workspace --test soak --locked -- --nocapture
+
+cache-check: ## what the read cache promises, while others write and streams are killed; ROUNDS, SEED
+	scripts/setup.sh test
+	cargo build --workspace --all-targets --locked
+	PONDAGE_CHECK_ROUNDS=$(or $(ROUNDS),100) PONDAGE_CHECK_SEED=$(SEED) \
+		cargo test --workspace --test cache_check --locked -- --nocapture --test-threads=1
 
 redis-kills: ## what the Redis door promises, while everything is killed; ROUNDS, SEED, FAULT, MODE
 	scripts/setup.sh test

@@ -147,6 +147,10 @@ fn statement_leaves(text: &[u8]) -> bool {
     let is = |wanted: &str| first.eq_ignore_ascii_case(wanted.as_bytes());
     if is("set") || is("reset") {
         let name = setting(rest).unwrap_or_default();
+        // It ends with its transaction, and reads within that are PostgreSQL's.
+        if is("set") && name.eq_ignore_ascii_case(b"local") {
+            return false;
+        }
         return !HARMLESS.iter().any(|known| name.eq_ignore_ascii_case(known));
     }
     is("do") || is("call") || is("load") || is("discard")
@@ -246,7 +250,7 @@ mod tests {
             "do $$ begin end $$",
             "call p()",
             "discard temp",
-            "set local role bob",
+            "set local role bob; set role bob",
         ] {
             assert_eq!(leaves(text.as_bytes()), Leaves::Something, "{text}");
         }
@@ -256,6 +260,8 @@ mod tests {
             "SET TIME ZONE 'UTC';",
             "set application_name to 'a'",
             "set session statement_timeout = 0",
+            "set local role bob",
+            "SET LOCAL search_path = x",
             "set names 'utf8'",
             "insert into offset_table values (1)",
             "update t set a = 1",

@@ -16,6 +16,9 @@ const SET_UP: &str = "create table k(id int primary key, n bigint, m numeric, f 
 const BY_ID: &str = "select * from k where id = $1";
 const SOME: &str = "select n, s, f from k where id = $1 and n = $2";
 
+/// Name and text of a statement, formats of its values, these, and formats of its results.
+type Case<'a> = (&'a str, &'a str, &'a [u16], &'a [&'a [u8]], &'a [u16]);
+
 /// A Bind with formats.
 fn bind(out: &mut Vec<u8>, statement: &str, formats: [&[u16]; 2], values: &[&[u8]]) {
     let mut body = vec![0];
@@ -62,7 +65,7 @@ fn trap_c14_formats_names_and_descriptions() {
     let binary: [&[&[u8]]; 3] = [&[&one], &[&two], &[&one, &five]];
     let mixed: [&[&[u8]]; 1] = [&[&one, b"-5"]];
     let none: [&[&[u8]]; 1] = [&[]];
-    let mut cases: Vec<(&str, &str, &[u16], &[&[u8]], &[u16])> = Vec::new();
+    let mut cases: Vec<Case<'_>> = Vec::new();
     let ways = [
         ("text", &[][..], &text[..]),
         ("text", &[0], &text),

@@ -1,0 +1,116 @@
+//! The checker of what the read cache promises (docs/cache.md, Freshness): writers through the
+//! gateway and beside it keep invariants that no single answer may break, and every reader
+//! remembers how far it has seen.
+//!
+//! A checker that finds nothing proves something only if it would have found it. So the same
+//! checker is put before caches that are wrong on purpose (`broken.rs`), and has to find each of
+//! them, and nothing in their sound twin. They are in-process and small: nothing in the gateway can
+//! be switched to do wrong.
+//!
+//! `PONDAGE_CHECK_ROUNDS` rounds of a few seconds (as many as fit into 30 s), from
+//! `PONDAGE_CHECK_SEED`. Threads race, so a seed makes a repetition likely and not certain.
+
+mod broken;
+mod door;
+#[path = "../it/kit/mod.rs"]
+mod kit;
+mod load;
+mod random;
+mod reader;
+
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use broken::{Broken, Fault};
+use door::Door;
+use kit::cluster::{Cluster, APP};
+use kit::{Config, Database, Gateway};
+use load::Plan;
+
+/// How long it goes on where nobody has said for how many rounds.
+const TIME: Duration = Duration::from_secs(30);
+
+/// A round of the gateway.
+const ROUND: Duration = Duration::from_secs(4);
+
+/// Within this time a broken cache has to be found out.
+const FOUND_WITHIN: Duration = Duration::from_secs(15);
+
+/// PostgreSQL that tells large transactions while they run.
+fn cluster() -> &'static Cluster {
+    static CLUSTER: std::sync::OnceLock<Cluster> = std::sync::OnceLock::new();
+    CLUSTER.get_or_init(|| Cluster::start("cache-check", &["logical_decoding_work_mem = 64kB"]))
+}
+
+fn gateway(cluster: &Cluster, database: &Database) -> Gateway {
+    let config = Config::of(database)
+        .set(&format!("databases.{}.port", database.name), i64::from(cluster.port))
+        .set("cache.mode", "auto")
+        .set("cache.user", APP)
+        .set("cache.wait", "20ms");
+    Gateway::start(config)
+}
+
+#[test]
+fn no_answer_is_older_than_what_its_client_knows_and_none_is_half_a_commit() {
+    let rounds = number("PONDAGE_CHECK_ROUNDS");
+    let seed = number("PONDAGE_CHECK_SEED").unwrap_or_else(rand::random);
+    println!("PONDAGE_CHECK_SEED={seed}");
+    let cluster = cluster();
+    let database = cluster.database();
+    load::set_up(cluster, &database);
+    let gateway = gateway(cluster, &database);
+    let door = Door::gateway(cluster, &database, gateway.address());
+    let end = Instant::now() + TIME;
+    let (mut done, mut asked, mut hits) = (0, 0, 0);
+    while rounds.map_or_else(|| Instant::now() < end, |rounds| done < rounds) {
+        let mut dice = StdRng::seed_from_u64(seed.wrapping_add(done));
+        let plan = Plan { time: ROUND, kills: dice.random_bool(0.6), seed: dice.random() };
+        let report = load::play(&door, &plan);
+        let wrong = report.wrong.join("\n");
+        assert!(wrong.is_empty(), "PONDAGE_CHECK_SEED={seed}, round {done}, {plan:?}:\n{wrong}");
+        (asked, hits, done) = (asked + report.asked, hits + report.hits, done + 1);
+    }
+    println!(
+        "{done} rounds, {asked} reads; {hits} of those looked at were answered from the cache"
+    );
+    assert!(hits * 20 > asked / reader::LOOKS_ONE_OF, "hardly anything came from the cache");
+}
+
+#[test]
+fn the_checker_finds_every_cache_that_is_wrong() {
+    let cluster = cluster();
+    for fault in Fault::ALL {
+        let database = cluster.database();
+        load::set_up(cluster, &database);
+        let door = Door::broken(cluster, &database, Broken::new(fault));
+        let end = Instant::now() + FOUND_WITHIN;
+        let time = Duration::from_secs(2);
+        let mut found = None;
+        let mut seed = 0;
+        while found.is_none() && Instant::now() < end {
+            let report = load::play(&door, &Plan { time, kills: false, seed });
+            found = report.wrong.into_iter().next();
+            seed += 1;
+            if fault == Fault::None {
+                break;
+            }
+        }
+        println!("{fault:?}: {found:?}");
+        assert_eq!(found.is_some(), fault != Fault::None, "{fault:?}: {found:?}");
+    }
+}
+
+#[test]
+fn whatever_is_written_every_answer_is_postgresql_s() {
+    let seed = number("PONDAGE_CHECK_SEED").unwrap_or_else(rand::random);
+    println!("PONDAGE_CHECK_SEED={seed}");
+    random::play(cluster(), seed, number("PONDAGE_CHECK_ROUNDS"));
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok().filter(|text| !text.is_empty())?;
+    Some(text.parse().unwrap_or_else(|e| panic!("{variable}={text}: {e}")))
+}

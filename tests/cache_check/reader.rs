@@ -1,0 +1,209 @@
+//! One client that reads, writes a little, and remembers how far it has seen.
+
+use rand::rngs::StdRng;
+use rand::Rng;
+
+use crate::door::{Client, Rows};
+use crate::load::{self, COUNTERS, GROUPS, IDS};
+
+/// Whether an answer came from the cache is asked for once in so many.
+pub const LOOKS_ONE_OF: u64 = 8;
+
+/// What every later answer must at least show.
+#[derive(Debug, Default)]
+struct Floor {
+    groups: [i64; GROUPS],
+    counters: [i64; COUNTERS],
+    batch: i64,
+}
+
+pub struct Reader {
+    client: Client,
+    dice: StdRng,
+    floor: Floor,
+    pub wrong: Vec<String>,
+    pub asked: u64,
+    pub hits: u64,
+}
+
+impl Reader {
+    pub fn new(client: Client, dice: StdRng) -> Reader {
+        let (floor, wrong) = (Floor::default(), Vec::new());
+        Reader { client, dice, floor, wrong, asked: 0, hits: 0 }
+    }
+
+    /// One thing that clients do.
+    pub fn step(&mut self) {
+        match self.dice.random_range(0..200) {
+            0..3 => self.write_group(),
+            3..6 => self.write_counter(),
+            6..8 => self.write_and_look(),
+            8..12 => self.set_time_zone(),
+            12..32 => {
+                let begun = self.client.pass("begin").is_some();
+                for _ in 0..self.dice.random_range(0..4) {
+                    self.read();
+                }
+                if !begun || self.client.pass("commit").is_none() {
+                    self.client.again();
+                }
+            }
+            _ => self.read(),
+        }
+    }
+
+    fn read(&mut self) {
+        let group = self.dice.random_range(0..GROUPS);
+        let id = group + GROUPS * self.dice.random_range(0..IDS / GROUPS);
+        let counter = self.dice.random_range(0..COUNTERS);
+        let kind = self.dice.random_range(0..9);
+        // Volatile: PostgreSQL itself answers.
+        let fresh = if self.dice.random_bool(0.05) { " and random() < 2" } else { "" };
+        let sql = match kind {
+            0 => format!(
+                "select sum(n + m), min(n), max(n) from (select n, m from a where grp = {group} \
+                 union all select n, m from b where grp = {group}) x where true{fresh}"
+            ),
+            1 => format!("select 0, a.n, b.n from a join b on b.id = a.id where a.id = {id}{fresh}"),
+            2 => format!("select n + m, n, n from a where id = {id}{fresh}"),
+            3 => format!("select n + m, n, n from b where id = {id}{fresh}"),
+            4 => format!(
+                "select sum(n + m), min(n), max(n) from b where grp in ({group}, 99) and id between 0 and 90{fresh}"
+            ),
+            5 => format!("select n from c where id = {counter}{fresh}"),
+            6 => format!("select min(batch), max(batch), count(*) from e where id > 0{fresh}"),
+            7 => format!("select max(n) from c where id >= {counter} and id <= {counter}{fresh}"),
+            _ => format!("select at::text, extract(epoch from at)::bigint from z where id = 1 and n = 0{fresh}"),
+        };
+        let Some(rows) = self.client.read(&sql) else { return self.client.again() };
+        self.asked += 1;
+        let looks = self.client.tells_hits() && self.asked % LOOKS_ONE_OF == 0;
+        if looks {
+            self.hits += u64::from(self.client.was_hit());
+        }
+        let before = self.wrong.len();
+        match kind {
+            5 | 7 => self.judge_counter(&rows, counter),
+            6 => self.judge_batch(&rows),
+            8 => self.judge_zone(&rows),
+            _ => self.judge_group(&rows, group),
+        }
+        if self.wrong.len() > before && self.client.tells_hits() {
+            let hit = self.client.was_hit();
+            self.wrong.push(format!("  that was {sql}, the answer {rows:?}, hit: {hit}"));
+        }
+    }
+
+    fn judge_group(&mut self, rows: &Rows, group: usize) {
+        let [sum, low, high] = [0, 1, 2].map(|at| value(rows, at));
+        if sum != Some(0) || low != high || low.is_none() {
+            return self.wrong.push(format!("half a commit: {rows:?}"));
+        }
+        let now = low.unwrap_or_default();
+        let floor = &mut self.floor.groups[group];
+        if now < *floor {
+            self.wrong.push(format!("group {group} went from {floor} back to {now}"));
+        }
+        *floor = now.max(*floor);
+    }
+
+    fn judge_counter(&mut self, rows: &Rows, counter: usize) {
+        let now = value(rows, 0).unwrap_or(-1);
+        let floor = &mut self.floor.counters[counter];
+        if now < *floor {
+            self.wrong.push(format!("counter {counter} went from {floor} back to {now}"));
+        }
+        *floor = now.max(*floor);
+    }
+
+    fn judge_batch(&mut self, rows: &Rows) {
+        let [low, high, count] = [0, 1, 2].map(|at| value(rows, at));
+        if low != high || count != Some(load::BATCH_ROWS) {
+            return self.wrong.push(format!("half a refill: {rows:?}"));
+        }
+        let now = low.unwrap_or_default();
+        if now < self.floor.batch {
+            self.wrong.push(format!("the batch went from {} back to {now}", self.floor.batch));
+        }
+        self.floor.batch = now.max(self.floor.batch);
+    }
+
+    fn judge_zone(&mut self, rows: &Rows) {
+        let text = rows.first().and_then(|row| row[0].clone()).unwrap_or_default();
+        let expected = match &*self.client.setting {
+            "Asia/Tokyo" => "2024-02-29 21:00:00+09",
+            "America/New_York" => "2024-02-29 07:00:00-05",
+            _ => "2024-02-29 12:00:00+00",
+        };
+        if text != expected {
+            self.wrong.push(format!("{text} and not {expected}, with {:?}", self.client.setting));
+        }
+    }
+
+    fn set_time_zone(&mut self) {
+        let zone = ["UTC", "Asia/Tokyo", "America/New_York"][self.dice.random_range(0..3)];
+        match self.client.pass(&format!("set timezone = '{zone}'")) {
+            Some(_) => zone.clone_into(&mut self.client.setting),
+            None => {
+                self.client.again();
+                // Nobody knows whether it counts.
+                if self.client.pass("set timezone = 'UTC'").is_some() {
+                    self.client.setting.clear();
+                }
+            }
+        }
+    }
+
+    fn write_group(&mut self) {
+        let group = self.dice.random_range(0..GROUPS);
+        let statements = load::group_commit(group, &mut self.dice);
+        match self.client.write(&statements) {
+            Some(_) => {
+                // At least one more than what was known.
+                self.floor.groups[group] += 1;
+            }
+            None => self.client.again(),
+        }
+    }
+
+    fn write_counter(&mut self) {
+        let counter = self.dice.random_range(0..COUNTERS);
+        let sql = format!("update c set n = n + 1 where id = {counter} returning n");
+        match self.client.write(&[sql]) {
+            Some(rows) => self.judge_counter(&rows, counter),
+            None => self.client.again(),
+        }
+    }
+
+    /// What it has written it sees before it commits, and nobody does when it does not.
+    fn write_and_look(&mut self) {
+        let counter = self.dice.random_range(0..COUNTERS);
+        let read = format!("select n from c where id = {counter}");
+        let update = format!("update c set n = n + 1000000 where id = {counter}");
+        let seen = [
+            self.client.pass("begin").and_then(|_| self.client.read(&read)),
+            self.client.pass(&update).and_then(|_| self.client.read(&read)),
+        ];
+        if self.client.pass("rollback").is_none() {
+            return self.client.again();
+        }
+        if let [Some(_), Some(after)] = &seen {
+            let after = value(after, 0).unwrap_or_default();
+            if after < 1_000_000 {
+                self.wrong.push(format!("counter {counter}: its own change is not seen: {after}"));
+            }
+        }
+        if let Some(rows) = self.client.read(&read) {
+            let now = value(&rows, 0).unwrap_or_default();
+            if now >= 1_000_000 {
+                self.wrong.push(format!("counter {counter}: {now} was never committed"));
+            } else {
+                self.judge_counter(&rows, counter);
+            }
+        }
+    }
+}
+
+fn value(rows: &Rows, column: usize) -> Option<i64> {
+    rows.first()?.get(column)?.as_ref()?.parse().ok()
+}
