@@ -205,16 +205,28 @@ fn savepoints_settings_and_chains_reach_postgresql_behind_a_late_beginning() {
 
 #[test]
 fn other_isolation_levels_have_postgresql_s_snapshot() {
-    let place = start_with("pool.pool_size", 3);
-    let mut beside = place.beside();
-    let mut now = 10;
-    for (set_up, begin) in [
+    let cases = [
         ("", "begin isolation level repeatable read"),
         ("", "begin transaction isolation level serializable, read only"),
         ("", "start transaction isolation level repeatable read"),
+    ];
+    each_has_one_snapshot(&start_with("pool.pool_size", 3), &cases);
+}
+
+#[test]
+fn other_isolation_levels_of_a_session_have_postgresql_s_snapshot() {
+    let cases = [
         ("set default_transaction_isolation = 'repeatable read'", "begin"),
         ("set session characteristics as transaction isolation level serializable", "begin"),
-    ] {
+    ];
+    let place = Place::start_with(TABLE, |config| config.set("pool.mode", "session"));
+    each_has_one_snapshot(&place, &cases);
+}
+
+fn each_has_one_snapshot(place: &Place, cases: &[(&str, &str)]) {
+    let mut beside = place.beside();
+    let mut now = 10;
+    for (set_up, begin) in cases {
         let mut client = place.client();
         client.warm(READ);
         if !set_up.is_empty() {

@@ -109,3 +109,21 @@ fn trap_c15_set_role_is_another_one() {
     client.terminate();
     place.superuser().run("revoke plain from app");
 }
+
+/// In transaction mode a setting that PostgreSQL does not report stays on the server it was made
+/// on, as with every pooler. With a cache that would be kept for all, so the server is reset.
+#[test]
+fn what_a_client_leaves_on_a_server_is_not_in_what_others_read() {
+    let place = Place::start_with(
+        "create schema other; create table t(id int primary key, v text);
+         create table other.t(id int primary key, v text);
+         insert into t values (1, 'right'); insert into other.t values (1, 'wrong')",
+        |config| config.set("pool.pool_size", 1),
+    );
+    let mut littering = place.client();
+    littering.run("set search_path = other");
+    let mut client = place.client();
+    let sql = "select v from t where id = 1";
+    assert_eq!(client.one(sql), "right");
+    assert_eq!(client.warm(sql), [[Some("right".to_owned())]]);
+}

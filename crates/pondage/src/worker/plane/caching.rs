@@ -43,6 +43,8 @@ pub struct Reads {
     /// Its session is not what its settings say: it has a temporary table, or has set what is not
     /// reported.
     pub strange: bool,
+    /// It has made it so on the server that it has now.
+    pub left: bool,
 }
 
 /// A request that waits until what is kept is known to be new enough.
@@ -391,7 +393,7 @@ impl Plane {
         let Some(reads) = &mut self.clients[slot].reads else { return };
         match sql::leaves(text) {
             Leaves::Nothing => {}
-            Leaves::Something => reads.strange = true,
+            Leaves::Something => (reads.strange, reads.left) = (true, true),
             Leaves::Clean => reads.strange = false,
         }
     }

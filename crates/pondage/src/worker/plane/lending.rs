@@ -364,8 +364,11 @@ impl Plane {
     pub(super) fn release(&mut self, server: u32) {
         let conn = &mut self.servers[server];
         let slot = std::mem::replace(&mut conn.client, NONE);
+        let reads = self.clients.get_mut(slot).and_then(|client| client.reads.as_mut());
+        conn.strange |= reads.is_some_and(|reads| std::mem::take(&mut reads.left));
         let config = &self.pools[conn.pool as usize].config;
-        conn.reset_wanted = config.mode == PoolMode::Session || config.server_reset_always;
+        let always = config.mode == PoolMode::Session || config.server_reset_always;
+        conn.reset_wanted = always || conn.strange;
         conn.server.lend(None);
         conn.place = Place::Cleaning;
         if let Some(client) = self.clients.get_mut(slot) {
@@ -397,7 +400,8 @@ impl Plane {
             return;
         }
         let config = &self.pools[conn.pool as usize].config;
-        conn.reset_wanted = config.mode == PoolMode::Session || config.server_reset_always;
+        let always = config.mode == PoolMode::Session || config.server_reset_always;
+        conn.reset_wanted = always || conn.strange;
         if left.batch_open {
             let request = Request::with_fate(Owner::NOBODY, Kind::Sync, Fate::Hide);
             self.send(server, request, frontend::put_sync);
@@ -452,6 +456,7 @@ impl Plane {
         if std::mem::replace(&mut conn.reset_wanted, false) {
             let query = pool.config.server_reset_query.clone();
             if !query.is_empty() {
+                conn.strange = false;
                 let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
                 self.send(server, request, |out| frontend::put_query(out, &query));
                 return;
@@ -539,6 +544,11 @@ impl Plane {
         let client = &mut self.clients[slot];
         client.input = Vec::new();
         let server = std::mem::replace(&mut client.server, NONE);
+        let strange = client.reads.as_ref().is_some_and(|reads| reads.left);
+        if let Some(conn) = self.servers.get_mut(server) {
+            conn.strange |= strange;
+        }
+        let client = &mut self.clients[slot];
         let at = std::mem::replace(&mut client.pool, NONE);
         let counted = std::mem::replace(&mut client.counted, false);
         let left = Left {

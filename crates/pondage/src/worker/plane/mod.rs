@@ -209,6 +209,9 @@ pub struct ServerConn {
     pub last_client: u64,
     pub close_needed: bool,
     pub reset_wanted: bool,
+    /// A client whose pool has a cache has left something in its session that is not reported. It
+    /// is reset before others get it: what it answers them may be kept for all.
+    pub strange: bool,
     pub replication: bool,
     /// RECONNECTs of the pool that had happened when it was opened.
     pub epoch: u32,

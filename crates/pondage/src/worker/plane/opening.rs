@@ -85,6 +85,7 @@ impl Plane {
             last_client: 0,
             close_needed: false,
             reset_wanted: false,
+            strange: false,
             replication: client.is_some(),
             epoch,
             opened_at: self.epoch + std::time::Duration::from_micros(self.now.0),
