@@ -254,6 +254,9 @@ impl Plane {
                 let freshness = freshness.unwrap_or(config.cache_freshness);
                 let max_lag = max_lag.unwrap_or(config.cache_max_lag);
                 match database.is_new_enough(&entry, freshness, reads, self.now, max_lag) {
+                    // It was valid before it was known how far the stream is: what was applied in
+                    // between counts.
+                    Ok(()) if !entry.is_valid(&database.shared.tags) => {}
                     Ok(()) if shape.hits % auditing::ONE_OF == 0 => {
                         shape.hits += 1;
                         let version = entry.version();
