@@ -39,6 +39,10 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Answers that are kept and wait for a pulse; beyond it the oldest are never served.
 const KEPT_MAX: usize = 1 << 16;
 
+/// Positions that are told and not yet applied, while the stream is behind; beyond it later ones are
+/// not remembered, and what is served counts as older than it is.
+const UNVERIFIED_MAX: usize = 4096;
+
 /// A pulse that is not answered for so long: its connection is dead.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -249,7 +253,7 @@ impl DatabaseCache {
         if let Some(snapshot) = Snapshot::parse(snapshot) {
             self.shared.settle(&snapshot, started);
         }
-        if let Some(lsn) = position {
+        if let Some(lsn) = position.filter(|_| self.unverified.len() < UNVERIFIED_MAX) {
             self.unverified.push_back((asked, lsn));
         }
         self.verify(applied);
