@@ -269,7 +269,7 @@ impl Plane {
                     Ok(()) => return Look::Serve(entry),
                     Err(need) => {
                         let waits = match reads.awaits {
-                            None => database.patience.waits(),
+                            None => !self.config.cache.wait.is_zero() && database.patience.waits(),
                             Some(waits) => self.now < waits.until,
                         };
                         if waits {
