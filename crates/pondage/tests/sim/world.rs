@@ -288,6 +288,8 @@ impl World {
             check(snapshot.logging_in == 0, "clients are logging in")?;
             for pool in &snapshot.pools {
                 self.tally.add(&pool.totals.coalesced, pool.totals.cached);
+                let mismatches = pool.totals.cached.mismatches;
+                check(mismatches == 0, "an audit has found another answer than was kept")?;
                 check(pool.cl_active == 0 && pool.cl_waiting == 0, "clients are counted")?;
                 let keeps_some = self.plan.more.contains("min_pool_size");
                 check(pool.sv_login == 0 || keeps_some, "servers are being opened")?;

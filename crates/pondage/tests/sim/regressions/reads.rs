@@ -74,3 +74,25 @@ fn a_sync_alone_brings_a_transaction_to_its_server() {
         world.settle()
     });
 }
+
+/// Symptom: an audit found another answer than was kept. Cause: what was kept was dropped when
+/// definitions were changed, but not when that was committed, and what had been judged and kept in
+/// between lived on.
+#[test]
+fn definitions_change_when_their_transaction_is_committed() {
+    script(keeping(1, 2), &[0, 0], |world| {
+        keep(world, 0, "look t1 key 1")?;
+        for text in ["begin", "alter 'mine'"] {
+            say(world, 1, text);
+            world.settle()?;
+        }
+        keep(world, 0, "look t1 key 1")?;
+        say(world, 1, "commit");
+        world.settle()?;
+        for client in [0, 1] {
+            say(world, client, "look t1 key 1");
+            world.settle()?;
+        }
+        Ok(())
+    });
+}
