@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use wire::pg::frontend;
 
-use super::place::{figure, Cached, Place};
+use super::place::{Cached, Place};
 use crate::kit::wireclient::Message;
 use crate::kit::WireClient;
 
@@ -175,7 +175,7 @@ fn of_many_that_ask_for_the_same_slow_answer_one_asks_postgresql() {
     let figures = ["hits", "misses", "fills", "leased"];
     let count = || {
         thread::sleep(Duration::from_millis(50));
-        figures.map(|name| figure(&place, &format!("pondage_cache_{name}_total")))
+        figures.map(|name| place.figure(&format!("{name}_total")))
     };
     let before = count();
     let sql = format!("{SLOW} 2000");
@@ -206,7 +206,7 @@ fn who_waits_for_another_s_answer_goes_on_when_that_one_leaves() {
         let sql = format!("{SLOW} {}", 3000 + at);
         let mut asking = place.client();
         let mut waiting = place.client();
-        let fills = figure(&place, "pondage_cache_leased_total");
+        let fills = place.figure("leased_total");
         asking.put(|out| frontend::put_query(out, sql.as_bytes()));
         thread::sleep(Duration::from_millis(20));
         waiting.put(|out| frontend::put_query(out, sql.as_bytes()));
@@ -215,7 +215,7 @@ fn who_waits_for_another_s_answer_goes_on_when_that_one_leaves() {
         let answer = waiting.until_ready();
         let rows: Vec<_> = answer.iter().filter(|m| m.tag == b'D').map(Message::values).collect();
         assert_eq!(rows, expected);
-        assert!(figure(&place, "pondage_cache_leased_total") > fills, "it has waited");
+        assert!(place.figure("leased_total") > fills, "it has waited");
     }
     // An error of the one who asks is not the others'.
     let sql = format!("{SLOW} 5000");
