@@ -12,6 +12,7 @@ mod identity;
 mod judgement;
 mod place;
 mod rights;
+mod sharing;
 mod streams;
 mod visible;
 mod written;

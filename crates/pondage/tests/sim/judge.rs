@@ -27,7 +27,8 @@ pub fn judge(random: &mut StdRng, text: &[u8], forgets: [bool; 2]) -> Result<Box
         "write" | "later" | "put" | "del" => Share::Write,
         _ => Share::Alone,
     };
-    let stays = random.random_bool(0.2);
+    // Reads with other constants in their texts share nothing.
+    let stays = random.random_bool(if text.starts_with("look") { 0.05 } else { 0.2 });
     let mut used = |oid| match stays && random.random_bool(0.5) {
         true => Use::Fixed,
         false => Use::Parameter(oid),

@@ -15,6 +15,7 @@ use pondage::caches::Caches;
 use pondage::config::Definition;
 use pondage::control::caches::Registry;
 use pondage::control::messages::{OpenError, PoolName, ToWorker};
+use pondage::route::Verdict;
 use rand::Rng;
 
 use crate::client::Arrival;
@@ -319,16 +320,18 @@ impl World {
         &mut self,
         pool: &PoolName,
         text: &[u8],
-        cacheable: &Result<Arc<pondage::route::Cacheable>, String>,
+        verdict: Option<&Verdict>,
     ) -> (Option<Arc<cache::plan::Plan>>, u64) {
         let caches = &self.common.caches;
         if self.kept.caching.is_none() {
             return (None, 0);
         }
         let definitions = caches.database(&pool.database).definitions();
-        let cacheable = cacheable.as_ref().ok();
-        let cacheable = cacheable.filter(|cacheable| caches.follows(&pool.database, cacheable));
-        (cacheable.map(|known| caches.plan(pool, text, known, definitions)), definitions)
+        let follows = |verdict: &&Verdict| {
+            verdict.cache.as_ref().is_ok_and(|all| caches.follows(&pool.database, all))
+        };
+        let verdict = verdict.filter(follows);
+        (verdict.and_then(|known| caches.plan(pool, text, known, definitions)), definitions)
     }
 
     pub(crate) fn has_fault(&self, fault: Fault) -> bool {

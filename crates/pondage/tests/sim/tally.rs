@@ -79,6 +79,7 @@ impl AddAssign for Tally {
         all.waits += cached.waits;
         all.too_old += cached.too_old;
         all.unsettled += cached.unsettled;
+        all.leased += cached.leased;
         all.unserved += cached.unserved;
         all.audits += cached.audits;
         all.mismatches += cached.mismatches;

@@ -320,9 +320,8 @@ impl World {
                 let (forgets, unset) = (Fault::TableForgotten, Fault::SettingsForgotten);
                 let faults = [self.has_fault(forgets), self.has_fault(unset)];
                 let verdict = judge(&mut self.random, &text, faults);
-                let no = Err(String::new());
-                let cacheable = verdict.as_ref().map_or(&no, |verdict| &verdict.cache);
-                let (kept, definitions) = self.plan_of(&pool, &text, cacheable);
+                let known = verdict.as_ref().ok().map(|verdict| &**verdict);
+                let (kept, definitions) = self.plan_of(&pool, &text, known);
                 let judged = ToWorker::Judged { pool, shape, verdict, kept, definitions };
                 self.post.push(Post { due, plane: worker.into(), mail: Mail::Tell(judged) });
             }
