@@ -55,6 +55,10 @@ pub(crate) struct Counts {
     pub(crate) late_commits: u64,
     pub(crate) losses: u64,
     pub(crate) broken_links: u64,
+    /// Transactions that began without a server.
+    pub(crate) late_begins: u64,
+    /// Results that were no longer valid at the end.
+    pub(crate) dropped: u64,
 }
 
 impl AddAssign for Counts {
@@ -64,6 +68,8 @@ impl AddAssign for Counts {
         self.late_commits += one.late_commits;
         self.losses += one.losses;
         self.broken_links += one.broken_links;
+        self.late_begins += one.late_begins;
+        self.dropped += one.dropped;
     }
 }
 
@@ -224,6 +230,16 @@ impl World {
         self.kept.pulses.remove(&(plane, link));
     }
 
+    /// Looks who has begun a transaction of which no server knows.
+    pub(crate) fn count_late(&mut self, number: usize) {
+        for client in self.clients.iter_mut().filter(|client| client.plane == number) {
+            let known = client.slot.and_then(|slot| self.planes[number].clients.get(slot));
+            let late = known.is_some_and(|known| known.begun.is_some());
+            let before = std::mem::replace(&mut client.late, late);
+            self.kept.tally.late_begins += u64::from(late && !before);
+        }
+    }
+
     /// Bytes of a client's have come to the gateway.
     pub(crate) fn arrived(&mut self, client: usize, bytes: usize) {
         let client = &mut self.clients[client];
@@ -340,8 +356,14 @@ impl World {
 
     /// What has come to pass so far.
     pub(crate) fn counts(&self) -> Counts {
+        let shared: Vec<_> = self.kept.streams.values().map(Stream::shared).collect();
+        let mut dropped = 0;
+        self.common.caches.store().each(|entry| {
+            let held = shared.iter().any(|shared| entry.is_valid(&shared.tags));
+            dropped += u64::from(!held);
+        });
         let late = self.kept.data.values().map(|data| data.borrow().late_commits);
         let losses = self.kept.streams.values().map(|stream| stream.losses);
-        Counts { late_commits: late.sum(), losses: losses.sum(), ..self.kept.tally }
+        Counts { late_commits: late.sum(), losses: losses.sum(), dropped, ..self.kept.tally }
     }
 }

@@ -52,8 +52,23 @@ impl Tally {
         let enough = often.iter().all(|count| *count >= seeds)
             && company >= seeds / 2
             && seldom.iter().all(|count| *count >= seeds / 10)
-            && self.lost >= seeds / 200;
+            && self.lost >= seeds / 200
+            && self.has_kept_enough(seeds);
         assert!(enough || seeds < 200, "in {seeds} seeds too little has happened: {self:?}");
+    }
+}
+
+impl Tally {
+    fn has_kept_enough(&self, seeds: u64) -> bool {
+        let (cached, counts) = (&self.cached, &self.counts);
+        let often = [cached.hits, cached.fills, cached.waits, cached.unsettled, counts.dropped];
+        let half = [cached.leased, cached.too_old, cached.unserved, counts.late_begins];
+        let seldom = [cached.audits, cached.advised, counts.losses, counts.broken_links];
+        often.iter().all(|count| *count >= seeds)
+            && half.iter().all(|count| *count >= seeds / 2)
+            && seldom.iter().all(|count| *count >= seeds / 10)
+            && [counts.older, counts.late_commits].iter().all(|count| *count >= seeds)
+            && counts.judged >= seeds * 20
     }
 }
 

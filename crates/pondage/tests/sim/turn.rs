@@ -34,6 +34,7 @@ impl World {
         self.read_links(number);
         self.read_clients(number);
         self.planes[number].end_turn();
+        self.count_late(number);
         self.check_due(number)?;
         self.write(number)?;
         self.write_links(number);
