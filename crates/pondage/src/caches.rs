@@ -15,9 +15,8 @@ use cache::tags::{Tags, TAGS_DEFAULT};
 use sql::{Scan, Use};
 
 use crate::control::caches::Registry;
-use crate::control::messages::{PoolName, ToWorker};
+use crate::control::messages::PoolName;
 use crate::route::{Cacheable, Verdict};
-use crate::worker::WorkerHandle;
 
 /// What is kept where nobody has said how much: in tests of workers.
 const MEMORY_DEFAULT: u64 = 64 << 20;
@@ -26,12 +25,18 @@ const MEMORY_DEFAULT: u64 = 64 << 20;
 pub struct Caches {
     store: Arc<Store>,
     databases: Mutex<HashMap<String, Arc<Shared>>>,
-    workers: Arc<OnceLock<Vec<WorkerHandle>>>,
+    /// Of each database.
+    tags: usize,
+    seed: u64,
+    wake: Arc<OnceLock<Wake>>,
     families: Mutex<Families>,
     pub doorkeeper: Doorkeeper,
     /// Statements that somebody has named.
     pub named: Registry,
 }
+
+/// Wakes all workers.
+type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// The families of which somebody has a plan.
 #[derive(Default)]
@@ -70,21 +75,28 @@ impl Default for Caches {
 
 impl Caches {
     pub fn new(memory: u64, named: Registry) -> Caches {
+        Caches::with_tags(memory, named, TAGS_DEFAULT, rand::random())
+    }
+
+    /// With so many tags for each database, which values share as `seed` says.
+    pub fn with_tags(memory: u64, named: Registry, tags: usize, seed: u64) -> Caches {
         Caches {
             store: Arc::new(Store::new(memory)),
             databases: Mutex::default(),
-            workers: Arc::default(),
+            tags,
+            seed,
+            wake: Arc::default(),
             families: Mutex::default(),
             doorkeeper: Doorkeeper::default(),
             named,
         }
     }
 
-    /// The workers are there: they are woken when a stream has come as far as one of them waits
+    /// The workers are there: `wake` is called when a stream has come as far as one of them waits
     /// for.
-    pub fn serve(&self, workers: Vec<WorkerHandle>) {
+    pub fn serve(&self, wake: Wake) {
         // There is one set of workers in a process.
-        let _ = self.workers.set(workers);
+        let _ = self.wake.set(wake);
     }
 
     pub fn store(&self) -> Arc<Store> {
@@ -96,12 +108,9 @@ impl Caches {
         if let Some(known) = databases.get(name) {
             return known.clone();
         }
-        let workers = self.workers.clone();
-        let wake = move || {
-            let workers = workers.get().into_iter().flatten();
-            workers.for_each(|worker| worker.send(ToWorker::Applied));
-        };
-        let tags = Tags::new(TAGS_DEFAULT, rand::random());
+        let wake = self.wake.clone();
+        let wake = move || wake.get().into_iter().for_each(|wake| wake());
+        let tags = Tags::new(self.tags, self.seed);
         let shared = Arc::new(Shared::new(tags, Box::new(wake)));
         databases.insert(name.to_owned(), shared.clone());
         shared

@@ -295,8 +295,9 @@ impl Plane {
                     Ok(()) => return Look::Serve(entry),
                     Err(need) => {
                         let usual = shape.history.usual();
+                        let mut slow = || usual >= SLOW || database.patience.waits();
                         let waits = match &reads.awaits {
-                            None => usual >= SLOW || database.patience.waits(),
+                            None => !self.config.cache.wait.is_zero() && slow(),
                             Some(waits) => waits.goes_on(self.now),
                         };
                         if waits {

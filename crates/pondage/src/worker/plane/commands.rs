@@ -136,7 +136,7 @@ impl Plane {
     }
 
     /// The client's request has not been sent to a server: it is answered as PostgreSQL answers
-    /// one that was cancelled, and dropped.
+    /// one that was cancelled, and dropped. A transaction of which no server knows has failed.
     pub(super) fn drop_request(&mut self, slot: u32) {
         let client = &mut self.clients[slot];
         let mut simple = false;
@@ -154,6 +154,11 @@ impl Plane {
             }
         }
         client.skips = !simple;
+        client.fill = None;
+        if let Some(begun) = &mut client.begun {
+            begun.failed = true;
+        }
+        let status = client.status();
         self.tell(slot, |out| {
             reply::put_error(
                 out,
@@ -166,7 +171,7 @@ impl Plane {
                 },
             );
             if simple {
-                reply::put_ready(out, TxStatus::Idle);
+                reply::put_ready(out, status);
             }
         });
         self.resume_later(slot);

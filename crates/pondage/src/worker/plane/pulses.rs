@@ -281,12 +281,15 @@ impl DatabaseCache {
         }
     }
 
-    /// Sends a pulse if one is due. What the control plane has to do for it, if anything.
+    /// When a pulse is to be sent; none while none can be, which changes when something is read.
+    fn due(&self) -> Option<Moment> {
+        let open = matches!(self.link.state, State::Open);
+        self.due.filter(|_| open && self.pulses.in_flight() < IN_FLIGHT_MAX)
+    }
+
+    /// Sends a pulse if one is due.
     fn turn(&mut self, now: Moment) -> bool {
-        if self.due.is_none_or(|due| due > now) || !matches!(self.link.state, State::Open) {
-            return false;
-        }
-        if self.pulses.in_flight() >= IN_FLIGHT_MAX {
+        if self.due().is_none_or(|due| due > now) {
             return false;
         }
         let called = self.link.calls.call(PULSE, STATEMENT, |_| {});
@@ -432,8 +435,7 @@ impl Plane {
                 Some(reads.awaits.as_ref()?.until)
             };
             let until = database.waiting.iter().filter_map(waits).min();
-            let due = database.due.filter(|_| matches!(database.link.state, State::Open));
-            until.into_iter().chain(due).min()
+            until.into_iter().chain(database.due()).min()
         };
         self.caches.iter().filter_map(due).min()
     }
