@@ -14,4 +14,5 @@ mod place;
 mod rights;
 mod streams;
 mod visible;
+mod waiting;
 mod written;
