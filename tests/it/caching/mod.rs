@@ -15,4 +15,5 @@ mod rights;
 mod sharing;
 mod streams;
 mod visible;
+mod waiting;
 mod written;
