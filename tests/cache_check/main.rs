@@ -17,6 +17,8 @@ mod kit;
 mod load;
 mod random;
 mod reader;
+mod reads;
+mod schema;
 
 use std::time::{Duration, Instant};
 

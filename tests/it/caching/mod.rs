@@ -6,6 +6,7 @@
 
 mod auditing;
 mod beginnings;
+mod collations;
 mod definitions;
 mod formats;
 mod identity;
@@ -13,5 +14,6 @@ mod judgement;
 mod place;
 mod rights;
 mod streams;
+mod values;
 mod visible;
 mod written;
