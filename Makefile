@@ -65,13 +65,13 @@ cache-check: ## what the read cache promises, while others write and streams are
 	PONDAGE_CHECK_ROUNDS=$(or $(ROUNDS),100) PONDAGE_CHECK_SEED=$(SEED) \
 		cargo test --workspace --test cache_check --locked -- --nocapture --test-threads=1
 
-sql-logic: ## published .test and .slt files from the checkout DIR, with and without the cache; PART of their names
+sql-logic: ## published .test and .slt files from the checkout DIR, with and without the cache; PART, ONE_OF
 	@[ -d "$(DIR)" ] || { \
 		echo "make sql-logic DIR=/path/to/checkout: a directory of .test or .slt files that is not"; \
 		echo "part of this repository; docs/benchmarks.md says where those are that it was run with."; \
 		echo "Our own files, tests/sql_logic/slt, run in make test."; exit 2; }
 	$(MAKE) build
-	PONDAGE_LOGIC_DIR=$(abspath $(DIR)) PONDAGE_LOGIC_PART=$(PART) \
+	PONDAGE_LOGIC_DIR=$(abspath $(DIR)) PONDAGE_LOGIC_PART=$(PART) PONDAGE_LOGIC_ONE_OF=$(ONE_OF) \
 		PONDAGE_BIN=$(abspath $(TARGET))/release/pondage \
 		cargo test --workspace --test sql_logic --locked -- --ignored --nocapture
 

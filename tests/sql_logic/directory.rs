@@ -68,8 +68,8 @@ impl Skipped {
     }
 }
 
-/// Plays all files below a directory, of those whose names contain `part`.
-pub fn play(cluster: &'static Cluster, directory: &Path, part: &str) {
+/// Plays the files below a directory: of those whose names contain `part` one of `one_of`.
+pub fn play(cluster: &'static Cluster, directory: &Path, part: &str, one_of: usize) {
     let skipped = Skipped::read();
     let mut files = Vec::new();
     list(directory, &mut files);
@@ -77,7 +77,8 @@ pub fn play(cluster: &'static Cluster, directory: &Path, part: &str) {
     let name = |file: &Path| file.strip_prefix(directory).unwrap_or(file).display().to_string();
     let files: Vec<(PathBuf, String)> =
         files.into_iter().map(|file| (file.clone(), name(&file))).collect();
-    let files: Vec<_> = files.into_iter().filter(|(_, name)| name.contains(part)).collect();
+    let files: Vec<_> =
+        files.into_iter().filter(|(_, name)| name.contains(part)).step_by(one_of).collect();
     assert!(!files.is_empty(), "no file below {} with {part:?}", directory.display());
     let pairs: Vec<[Database; 2]> =
         (0..AT_ONCE).map(|_| [cluster.database(), cluster.database()]).collect();

@@ -5,7 +5,8 @@
 //! - Our own files are in `slt`, with what PostgreSQL is expected to answer
 //!   (`PONDAGE_LOGIC_UPDATE=1` writes it). Each of their queries says whether it can be cached.
 //! - `PONDAGE_LOGIC_DIR` names a directory of files that others have published (`make sql-logic`),
-//!   `PONDAGE_LOGIC_PART` a part of the names of those that are played.
+//!   `PONDAGE_LOGIC_PART` a part of the names of those that are played, and with
+//!   `PONDAGE_LOGIC_ONE_OF=10` only each tenth of them is.
 
 mod answer;
 mod directory;
@@ -80,5 +81,7 @@ fn published_files_are_answered_as_postgresql_does() {
     let directory = std::env::var("PONDAGE_LOGIC_DIR").unwrap_or_default();
     assert!(Path::new(&directory).is_dir(), "PONDAGE_LOGIC_DIR={directory}: no directory");
     let part = std::env::var("PONDAGE_LOGIC_PART").unwrap_or_default();
-    directory::play(cluster(), Path::new(&directory), &part);
+    let one_of = std::env::var("PONDAGE_LOGIC_ONE_OF").ok().filter(|text| !text.is_empty());
+    let one_of = one_of.map_or(1, |text| text.parse().expect("PONDAGE_LOGIC_ONE_OF: a number"));
+    directory::play(cluster(), Path::new(&directory), &part, one_of);
 }
