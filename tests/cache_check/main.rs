@@ -19,6 +19,8 @@ mod late;
 mod load;
 mod random;
 mod reader;
+mod reads;
+mod schema;
 
 use std::time::{Duration, Instant};
 

@@ -6,6 +6,7 @@
 
 mod auditing;
 mod beginnings;
+mod collations;
 mod definitions;
 mod formats;
 mod identity;
@@ -14,5 +15,7 @@ mod place;
 mod rights;
 mod sharing;
 mod streams;
+mod values;
 mod visible;
+mod waiting;
 mod written;

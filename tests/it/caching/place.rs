@@ -112,6 +112,34 @@ impl Place {
         self.gateway.figure(&format!("pondage_cache_{name}"))
     }
 
+    /// Behind each of `writes`, made beside the gateway and through it in turns, all `reads` give
+    /// what PostgreSQL gives itself. Before each they come from the cache.
+    #[track_caller]
+    pub fn compares(&self, reads: &[String], writes: &[String]) {
+        let (mut client, mut other, mut beside) = (self.client(), self.client(), self.beside());
+        for (at, write) in writes.iter().enumerate() {
+            // By rounds, so that one read that waits for the stream has waited for all.
+            let mut cold: Vec<&String> = reads.iter().collect();
+            let warm = wait::within(wait::DEADLINE, || {
+                cold.retain(|read| {
+                    client.query(read);
+                    !client.was_hit()
+                });
+                cold.is_empty().then_some(())
+            });
+            assert!(warm.is_some(), "never answered from the cache before {write}: {cold:?}");
+            let by = if at % 2 == 0 { &mut beside } else { &mut other };
+            by.run(write);
+            // From here on it may see nothing older.
+            client.run("select random()");
+            for read in reads {
+                let (got, expected) = (client.query(read), beside.query(read));
+                let hit = client.was_hit();
+                assert_eq!(got, expected, "{read} behind {write}, hit: {hit}");
+            }
+        }
+    }
+
     /// Waits until `sql` gives `expected` through the gateway, and goes on giving it from the cache.
     #[track_caller]
     pub fn becomes(&self, client: &mut WireClient, sql: &str, expected: &str) {

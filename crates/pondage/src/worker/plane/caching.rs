@@ -16,7 +16,7 @@ use cache::lease::Awaited;
 use cache::plan::Plan;
 use cache::position::Seen;
 use cache::request::Asked;
-use cache::store::Found;
+use cache::store::{Found, Store};
 use smallvec::SmallVec;
 use sql::Leaves;
 use wire::pg::backend::{self as reply, TxStatus};
@@ -93,9 +93,9 @@ pub struct PoolCache {
 
 /// What of a session's settings matters to answers.
 #[derive(Debug, Clone, Copy)]
-struct Ground {
+pub(super) struct Ground {
     /// Names and texts mean what they mean to the pool's other sessions.
-    sound: bool,
+    pub sound: bool,
     utf8: bool,
     encoding: u64,
     formatting: u64,
@@ -160,17 +160,11 @@ impl PoolCache {
         PoolCache { at, plans: false, grounds: Vec::new() }
     }
 
-    /// Whether names and texts of a session with these settings mean what they mean to others.
-    pub fn is_sound(&self, settings: &Arc<Settings>) -> bool {
-        let known = self.grounds.iter().find(|(known, _)| Arc::ptr_eq(known, settings));
-        known.is_some_and(|(_, ground)| ground.sound)
-    }
-
-    fn ground(
+    pub(super) fn ground(
         &mut self,
         settings: &Arc<Settings>,
         defaults: &Settings,
-        hash: impl Fn(&[u8]) -> u64,
+        store: &Store,
     ) -> Ground {
         let known = self.grounds.iter().find(|(known, _)| Arc::ptr_eq(known, settings));
         if let Some((_, ground)) = known {
@@ -195,8 +189,8 @@ impl PoolCache {
             utf8: settings.get("client_encoding").is_some_and(|encoding| {
                 UTF8.iter().any(|utf8| encoding.eq_ignore_ascii_case(utf8))
             }),
-            encoding: hash(&encoding),
-            formatting: hash(&formatting),
+            encoding: store.hash(&encoding),
+            formatting: store.hash(&formatting),
         };
         if self.grounds.len() >= GROUNDS_MAX {
             self.grounds.clear();
@@ -254,7 +248,7 @@ impl Plane {
         }
         let (Some(defaults), Some(plan)) = (welcome, &shape.kept) else { return Look::Pass };
         let store = &database.store;
-        let ground = pool.ground(&client.settings, defaults, |bytes| store.hash(bytes));
+        let ground = pool.ground(&client.settings, defaults, store);
         if ask.bound.is_some() && plan.has_literals() && !self.scan.scan(ask.text) {
             return Look::Pass;
         }
