@@ -8,7 +8,7 @@ use wire::pg::frontend;
 
 use super::place::{Cached, Place};
 use crate::kit::wireclient::Message;
-use crate::kit::WireClient;
+use crate::kit::{wait, WireClient};
 
 const SET_UP: &str = "create table k(id int primary key, big bigint, name text, short varchar(9));
     insert into k select n, n * 10, 'name ' || n, 'v' || n from generate_series(1, 50) n";
@@ -228,4 +228,33 @@ fn who_waits_for_another_s_answer_goes_on_when_that_one_leaves() {
     let failed = asking.until_ready();
     let answer = waiting.until_ready();
     assert!(answer.iter().any(|reply| reply.tag == b'D'), "{answer:?}, {failed:?}");
+}
+
+#[test]
+fn who_waits_for_another_s_answer_can_be_cancelled() {
+    let place = place_of_slow();
+    let mut first = place.client();
+    for limit in 1000..1010 {
+        first.warm(&format!("{SLOW} {limit}"));
+    }
+    let mut client = place.client();
+    for begin in ["", "begin"] {
+        let sql = format!("{SLOW} {}", 7000 + begin.len());
+        if !begin.is_empty() {
+            client.run(begin);
+        }
+        let mut asking = place.client();
+        asking.put(|out| frontend::put_query(out, sql.as_bytes()));
+        thread::sleep(Duration::from_millis(20));
+        client.put(|out| frontend::put_query(out, sql.as_bytes()));
+        wait::until("it waits", || place.figure("leased_total") > 0);
+        client.cancel(&place.gateway.address());
+        let failed = client.until_ready();
+        let complaint = failed.iter().find(|reply| reply.tag == b'E').expect("an error");
+        assert_eq!(complaint.complaint().code, "57014", "{failed:?}");
+        assert_eq!(client.status, if begin.is_empty() { b'I' } else { b'E' });
+        assert!(asking.until_ready().iter().any(|reply| reply.tag == b'D'), "nobody else's");
+        client.run("rollback");
+        assert_eq!(client.one("select 7"), "7");
+    }
 }
