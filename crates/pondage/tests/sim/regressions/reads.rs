@@ -1,5 +1,7 @@
 //! Those of kept results.
 
+use std::cell::Cell;
+
 use super::*;
 use crate::plan::Caching;
 
@@ -95,4 +97,36 @@ fn definitions_change_when_their_transaction_is_committed() {
         }
         Ok(())
     });
+}
+
+/// Not a bug that was: who waits for the stream is at nobody's mercy. It is cancelled, alone or in a
+/// transaction of which no server knows, or goes away.
+#[test]
+fn a_read_that_waits_for_the_stream_can_be_cancelled_and_left() {
+    let caching = Caching { freshness: "strict", slow: 0.95, wait_ms: 1_000, ..Caching::quiet() };
+    let plan = Plan::quiet("transaction", 1, 1).with(1, caching);
+    let waited = Cell::new(0);
+    let waits = |world: &World, client| {
+        let waits = |known: &pondage::session::client::Client| known.hold == Hold::Stream;
+        world.known(client).is_some_and(waits)
+    };
+    script(plan, &[0, 0], |world| {
+        keep(world, 0, "look t1 key 1")?;
+        for begin in ["echo 'no'", "begin"] {
+            say(world, 0, begin);
+            world.settle()?;
+            say(world, 0, "look t1 key 1");
+            world.until(|world| waits(world, 0))?;
+            waited.set(waited.get() + u32::from(waits(world, 0)));
+            world.cancel(0, true);
+            world.settle()?;
+            say(world, 0, "rollback");
+            world.settle()?;
+        }
+        say(world, 1, "look t1 key 1");
+        world.until(|world| waits(world, 1))?;
+        world.clients[1].terminate();
+        world.settle()
+    });
+    assert!(waited.get() > SEEDS as u32 / 2, "they waited only {} times", waited.get());
 }
