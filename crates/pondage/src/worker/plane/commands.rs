@@ -117,9 +117,6 @@ impl Plane {
         }
         if client.hold == Hold::Stream {
             client.hold = Hold::No;
-            if let Some(reads) = &mut client.reads {
-                reads.awaits = None;
-            }
             return self.drop_request_that(slot, "It was waiting for an answer to be kept.");
         }
         if client.unit.is_some() {
@@ -166,6 +163,10 @@ impl Plane {
         }
         client.skips = !simple;
         client.fill = None;
+        // What it has waited for says nothing of the next request.
+        if let Some(reads) = &mut client.reads {
+            reads.awaits = None;
+        }
         if let Some(begun) = &mut client.begun {
             begun.failed = true;
         }
