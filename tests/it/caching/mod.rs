@@ -11,6 +11,7 @@ mod formats;
 mod identity;
 mod judgement;
 mod place;
+mod reloads;
 mod rights;
 mod streams;
 mod visible;

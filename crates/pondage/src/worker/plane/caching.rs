@@ -197,9 +197,13 @@ impl Plane {
 
     fn look(&mut self, slot: u32, id: u32, ask: &Ask<'_>) -> Look {
         let client = &self.clients[slot];
-        let PoolState { cache, config, shapes, welcome, totals, .. } =
+        let PoolState { cache, config, shapes, welcome, totals, epoch, .. } =
             &mut self.pools[client.pool as usize];
         let Some(pool) = cache else { return Look::Pass };
+        // Who still has a server from before a reload is answered by that.
+        if self.servers.get(client.server).is_some_and(|server| server.epoch != *epoch) {
+            return Look::Pass;
+        }
         let Some(shape) = shapes.get_mut(id).filter(|shape| shape.kept.is_some()) else {
             return Look::Pass;
         };

@@ -329,6 +329,7 @@ impl Plane {
                 Err(_) => self.retire_pool(at),
             }
         }
+        self.renew_caches();
         self.close_idle();
         self.serve_all();
     }
