@@ -6,6 +6,7 @@
 
 mod auditing;
 mod beginnings;
+mod cost;
 mod definitions;
 mod formats;
 mod identity;

@@ -8,7 +8,7 @@ use backend::login::Credential;
 use super::caches::Registry;
 use super::messages::{Shutdown, ToWorker};
 use super::{tls, Control};
-use crate::config::{self, Config, PoolConfig};
+use crate::config::{self, CacheMode, Config, PoolConfig};
 use crate::console::{Condition, Pending, Process};
 use crate::route::Cacheable;
 use crate::stream::{Standing, Streams};
@@ -74,7 +74,11 @@ impl Process for Control {
         text: &'a str,
     ) -> Pending<'a, Result<Result<Arc<Cacheable>, String>, String>> {
         Box::pin(async move {
-            let verdict = self.judges.judge(config, proven, text.as_bytes()).await?;
+            let mut config = PoolConfig::clone(config);
+            if config.cache == CacheMode::Off {
+                config.cache = CacheMode::Manual;
+            }
+            let verdict = self.judges.judge(&config, proven, text.as_bytes()).await?;
             Ok(verdict.cache)
         })
     }

@@ -8,7 +8,7 @@ use cache::recipe::{Form, Precise};
 use sql::Source;
 
 use super::server::Server;
-use crate::config::PoolConfig;
+use crate::config::{CacheMode, PoolConfig};
 use crate::control::dial::Dialer;
 use crate::control::judge::Judges;
 use crate::route::Cacheable;
@@ -96,7 +96,7 @@ impl Court {
     }
 
     fn config(&self) -> PoolConfig {
-        self.server.config("scram")
+        PoolConfig { cache: CacheMode::Manual, ..self.server.config("scram") }
     }
 
     pub async fn judge(&self, text: &str) -> Result<Arc<Cacheable>, String> {
