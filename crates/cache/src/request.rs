@@ -6,20 +6,10 @@ use wire::pg::frontend::BindTail;
 
 use crate::plan::{Plan, Slot};
 use crate::recipe::{Source, Value, Values};
+use crate::value::oid;
 
 /// Keys that are longer are not kept. Bytes.
 pub const KEY_BYTES_MAX: usize = 8 << 10;
-
-/// Source: `src/include/catalog/pg_type.dat`.
-mod oid {
-    pub const INT8: u32 = 20;
-    pub const INT2: u32 = 21;
-    pub const INT4: u32 = 23;
-    pub const TEXT: u32 = 25;
-    pub const UNKNOWN: u32 = 705;
-    pub const BPCHAR: u32 = 1042;
-    pub const VARCHAR: u32 = 1043;
-}
 
 const OID_BYTES: usize = 4;
 
