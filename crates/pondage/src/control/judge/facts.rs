@@ -1,6 +1,7 @@
 //! What the catalogues say of what a statement uses, as far as it decides whether its answer may
 //! be kept. The rules for the texts of queries are those of `catalogue.rs`.
 
+use backend::replication::missing::identifier;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::catalogue::{array, parts_of_a_type, Key};
@@ -177,6 +178,8 @@ pub struct Part {
     pub oid: u32,
     /// `app.orders`.
     pub name: String,
+    /// The same for a statement.
+    pub sql: String,
     /// `pg_class.relkind`.
     pub kind: u8,
     /// `pg_class.relpersistence`.
@@ -339,6 +342,7 @@ fn part(mut row: Row) -> Part {
         root,
         oid,
         name: format!("{}{name}", super::statement::shown(&schema)),
+        sql: format!("{}.{}", identifier(&schema), identifier(&name)),
         kind: row.byte(),
         persistence: row.byte(),
         builtin: row.bool(),
