@@ -272,6 +272,8 @@ fn row(config: &Config, cache: &CacheInfo, stream: Option<&Standing>) -> Vec<Val
         percent(hits, hits.saturating_add(misses)),
         Value::from(load(&counters.fills)),
         Value::from(load(&counters.waits)),
+        Value::from(counters.kept.entries()),
+        Value::from(counters.kept.bytes()),
         Value::text(show::time(cache.created)),
         Value::text(state),
         Value::text(why),

@@ -508,14 +508,19 @@ impl Plane {
         }
         let Some(fill) = fill else { return };
         let pool = &mut self.pools[client.pool as usize];
+        let mut kept = None;
         if let Some(shape) = pool.shapes.get_mut(fill.shape) {
             shape.fills += 1;
+            kept = shape.named(&database.names).map(|named| named.counters.kept.clone());
         }
-        let Some(entry) = fill.entry() else { return };
-        let entry = Arc::new(entry);
+        let Some(mut entry) = fill.entry() else { return };
         if fill.audits.is_some() {
-            return database.compare(client.pool, &fill, entry);
+            return database.compare(client.pool, &fill, Arc::new(entry));
         }
+        if let Some(kept) = kept {
+            entry.count_in(kept);
+        }
+        let entry = Arc::new(entry);
         if database.store.put(fill.hash, entry.clone()) {
             pool.totals.cached.fills += 1;
             database.keep(seen, entry, self.now);
