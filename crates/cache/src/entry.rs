@@ -1,9 +1,11 @@
 //! One result, as it goes to clients.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 use wire::pg::frame::header;
 
+use crate::kept::Kept;
 use crate::store::{BLOCK_BYTES, PLACE_BYTES};
 use crate::tags::{Tag, Tags};
 
@@ -22,6 +24,16 @@ pub struct Entry {
     /// It must not be served before everything up to here is applied.
     lsn: AtomicU64,
     tags: Box<[Tag]>,
+    /// Where it is counted.
+    kept: Option<Arc<Kept>>,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        if let Some(kept) = &self.kept {
+            kept.remove(self.weight());
+        }
+    }
 }
 
 fn messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -60,6 +72,15 @@ impl Entry {
             version: parts.version,
             lsn: AtomicU64::new(UNKNOWN),
             tags: parts.tags.into(),
+            kept: None,
+        }
+    }
+
+    /// Counts it as long as somebody has it. Once.
+    pub fn count_in(&mut self, kept: Arc<Kept>) {
+        if self.kept.is_none() {
+            kept.add(self.weight());
+            self.kept = Some(kept);
         }
     }
 

@@ -300,7 +300,8 @@ impl Shared {
         self.reach(lsn);
     }
 
-    pub(crate) fn lose(&self, why: &str) {
+    /// Nothing is served any more, until a stream begins.
+    pub fn lose(&self, why: &str) {
         self.following.store(false, Ordering::SeqCst);
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
         // Who waits for a position does not get it any more.

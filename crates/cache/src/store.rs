@@ -178,6 +178,7 @@ pub struct Standing {
 mod tests {
     use super::*;
     use crate::entry::Parts;
+    use crate::kept::Kept;
 
     fn entry(key: &[u8], bytes: usize) -> Arc<Entry> {
         let rows = vec![7; bytes];
@@ -208,6 +209,31 @@ mod tests {
         let standing = store.standing();
         assert!(standing.bytes <= 1 << 20 && standing.bytes > 1 << 19, "{standing:?}");
         assert!(standing.evicted > 90_000, "{standing:?}");
+    }
+
+    #[test]
+    fn what_is_kept_of_a_statement_is_counted_until_it_is_gone() {
+        let store = Store::new(1 << 20);
+        let kept = Arc::new(Kept::default());
+        for n in 0..20_000u32 {
+            let key = n.to_be_bytes();
+            let mut entry = Arc::into_inner(entry(&key, 100)).expect("nobody else's");
+            if n % 2 == 0 {
+                entry.count_in(kept.clone());
+            }
+            store.put(store.hash(&key), Arc::new(entry));
+        }
+        let (mut entries, mut bytes) = (0, 0);
+        store.each(|entry| {
+            if u32::from_be_bytes(entry.key().try_into().expect("four bytes")) % 2 == 0 {
+                entries += 1;
+                bytes += entry.weight();
+            }
+        });
+        assert!(entries > 100, "{entries}");
+        assert_eq!((kept.entries(), kept.bytes()), (entries, bytes));
+        store.clear();
+        assert_eq!((kept.entries(), kept.bytes()), (0, 0));
     }
 
     #[test]

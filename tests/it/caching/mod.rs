@@ -7,11 +7,13 @@
 mod auditing;
 mod beginnings;
 mod collations;
+mod cost;
 mod definitions;
 mod formats;
 mod identity;
 mod judgement;
 mod place;
+mod reloads;
 mod rights;
 mod sharing;
 mod streams;

@@ -60,8 +60,8 @@ impl fmt::Display for Unfit {
             }
             Unfit::Narrowed => f.write_str("the publication has only some of its rows or columns"),
             Unfit::Unpublished => f.write_str("it is not in the publication yet"),
-            Unfit::Foreigner { sql } => {
-                write!(f, "it is not in the publication and another role's: {sql}")
+            Unfit::Foreigner { .. } => {
+                f.write_str("it is not in the publication and another role's")
             }
         }
     }
@@ -75,6 +75,33 @@ pub struct TableStanding {
     pub name: String,
     /// Every change of it is told; or why not.
     pub told: Result<(), Unfit>,
+}
+
+impl TableStanding {
+    /// What its owner can run so that it is told, where SQL can mend it.
+    pub fn mend(&self, publication: &str) -> Option<String> {
+        let table = format!("{}.{}", identifier(&self.schema), identifier(&self.name));
+        let alter = |what: &str| Some(format!("ALTER TABLE {table} {what};"));
+        match self.told.as_ref().err()? {
+            Unfit::NoPrimaryKey | Unfit::IndexGone => alter("REPLICA IDENTITY FULL"),
+            Unfit::Nothing => alter("REPLICA IDENTITY DEFAULT"),
+            Unfit::Unlogged => alter("SET LOGGED"),
+            Unfit::Narrowed => {
+                let name = identifier(publication);
+                Some(format!(
+                    "ALTER PUBLICATION {name} DROP TABLE {table}; \
+                     ALTER PUBLICATION {name} ADD TABLE {table};"
+                ))
+            }
+            Unfit::Foreigner { sql } => Some(sql.clone()),
+            // The others say what is wrong elsewhere, or are on their way.
+            Unfit::Generated
+            | Unfit::Foreign
+            | Unfit::Part(_)
+            | Unfit::NoKeyForPartitions
+            | Unfit::Unpublished => None,
+        }
+    }
 }
 
 /// What the catalogues say, put together.

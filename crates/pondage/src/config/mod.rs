@@ -450,6 +450,11 @@ impl Config {
         resolve::redis(self)
     }
 
+    /// Whether any pool of `database` may cache.
+    pub fn caches(&self, database: &str) -> bool {
+        resolve::caches(self, database)
+    }
+
     /// Where and as whom the changes of `database` are followed; any of its pools may cache.
     pub fn stream_pool(&self, database: &str) -> Option<Arc<PoolConfig>> {
         resolve::stream(self, database)

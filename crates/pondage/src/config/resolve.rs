@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::options::default;
-use super::{Config, PoolConfig, PoolOptions, Refusal, Upstream};
+use super::{CacheMode, Config, PoolConfig, PoolOptions, Refusal, Upstream};
 use wire::pg::auth::Secret;
 
 /// The pool that the data of Redis clients are behind, with the user of the connections there.
@@ -23,6 +23,17 @@ pub(super) fn stream(config: &Config, name: &str) -> Option<Arc<PoolConfig>> {
     let mut own = PoolConfig::clone(&found);
     own.upstream.password = Some(password.clone());
     Some(Arc::new(own))
+}
+
+/// Whether any pool of a database may cache.
+pub(super) fn caches(config: &Config, name: &str) -> bool {
+    let Some(database) = config.databases.get(name).or_else(|| config.databases.get("*")) else {
+        return false;
+    };
+    // An empty name stands for users without a section.
+    let users = database.users.keys().chain(config.users.keys()).map(String::as_str);
+    let mut pools = users.chain([""]).filter_map(|user| pool(config, name, user).ok());
+    pools.any(|pool| pool.cache != CacheMode::Off)
 }
 
 /// What connections of Pondage's own live by that log in as `user`.

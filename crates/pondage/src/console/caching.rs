@@ -42,7 +42,8 @@ impl Operator {
             CacheCommand::Explain(definition) => {
                 let database = self.database_of(who, &definition.database)?;
                 let judged = self.judge(who, &database, &definition).await?;
-                Ok(Some(explained(judged)))
+                let followed = judged.as_ref().ok().map(|found| self.followed(&database, found));
+                Ok(Some(explained(judged, followed.unwrap_or_default())))
             }
             CacheCommand::Drop { name, database } => {
                 let database = self.perhaps_database_of(who, &database)?;
@@ -104,6 +105,28 @@ impl Operator {
             notices.push(notice("WARNING", message, Some(detail.to_owned())));
         }
         Ok(())
+    }
+
+    /// Whether the changes of what a statement reads are told, line by line.
+    fn followed(&self, database: &str, cacheable: &Cacheable) -> Vec<String> {
+        let streams = self.process().streams();
+        let stream = streams.iter().find(|stream| stream.database == *database);
+        let Some(stream) = stream else {
+            return vec![match mode_of(&self.process().config(), database) {
+                CacheMode::Off => format!("Followed: no, the cache of database {database} is off"),
+                _ => "Followed: not yet, nobody has used the database".to_owned(),
+            }];
+        };
+        if stream.state != State::Following {
+            return vec![format!("Followed: no, {}", streams::why(&stream.state))];
+        }
+        let tables: Vec<u32> = cacheable.recipe.tables.iter().map(|table| table.oid).collect();
+        let why = untold(&tables, stream);
+        if why.is_empty() {
+            return vec!["Followed: yes".to_owned()];
+        }
+        let lines = why.into_iter().map(|why| format!("Why: {why}"));
+        ["Followed: no".to_owned()].into_iter().chain(lines).collect()
     }
 
     /// What parser and catalogues say about a statement.
@@ -178,9 +201,9 @@ fn notice(severity: &'static str, message: String, detail: Option<String>) -> No
     Notice { severity, message, detail }
 }
 
-fn explained(judged: Result<Arc<Cacheable>, String>) -> Table {
+fn explained(judged: Result<Arc<Cacheable>, String>, followed: Vec<String>) -> Table {
     let lines = match judged {
-        Ok(cacheable) => [&["Cacheable: yes".to_owned()][..], &cacheable.lines].concat(),
+        Ok(cacheable) => [&["Cacheable: yes".to_owned()][..], &cacheable.lines, &followed].concat(),
         Err(why) => vec!["Cacheable: no".to_owned(), format!("Why: {why}")],
     };
     let rows = lines.into_iter().map(|line| vec![Value::text(line)]).collect();
@@ -249,6 +272,8 @@ fn row(config: &Config, cache: &CacheInfo, stream: Option<&Standing>) -> Vec<Val
         percent(hits, hits.saturating_add(misses)),
         Value::from(load(&counters.fills)),
         Value::from(load(&counters.waits)),
+        Value::from(counters.kept.entries()),
+        Value::from(counters.kept.bytes()),
         Value::text(show::time(cache.created)),
         Value::text(state),
         Value::text(why),
@@ -274,9 +299,13 @@ fn state(cache: &CacheInfo, stream: Option<&Standing>) -> (&'static str, String)
 
 /// A table of the statement whose changes are not told.
 fn not_followed(cache: &CacheInfo, stream: &Standing) -> Option<String> {
-    let judged = cache.verdict()?;
-    let mut read = stream.tables.iter().filter(|table| judged.tables.contains(&table.oid));
-    read.find_map(streams::not_told)
+    untold(&cache.verdict()?.tables, stream).into_iter().next()
+}
+
+/// Those of some tables whose changes are not told, and why.
+fn untold(tables: &[u32], stream: &Standing) -> Vec<String> {
+    let read = stream.tables.iter().filter(|table| tables.contains(&table.oid));
+    read.filter_map(|table| streams::not_told(stream, table)).collect()
 }
 
 fn load(counter: &AtomicU64) -> u64 {

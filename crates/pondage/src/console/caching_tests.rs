@@ -107,8 +107,45 @@ async fn an_ordinary_connection_is_about_its_own_database_and_user() {
     assert_eq!(run(&operator, &other, "drop all caches").await, ["0 dropped"]);
     assert_eq!(fake.caches.all().len(), 1);
     let plan = run(&operator, &web, "explain create cache from select a from t").await;
-    assert_eq!(plan, ["Cacheable: yes", "table public.t, as web: every row"]);
+    let table = "table public.t, as web: every row";
+    assert_eq!(plan[..2], ["Cacheable: yes", table]);
+    assert_eq!(plan[2], "Followed: not yet, nobody has used the database");
     assert_eq!(run(&operator, &web, "drop all caches").await, ["1 dropped"]);
+}
+
+#[tokio::test]
+async fn a_plan_says_which_tables_are_not_followed_and_what_mends_it() {
+    let (operator, fake) = operator();
+    let web = who("more", true);
+    let plan = "explain create cache from select a from t";
+    let mut stream = fixture::stream("more");
+    let look = async |stream: &Standing| {
+        *fake.streams.lock().expect("not poisoned") = vec![stream.clone()];
+        run(&operator, &web, plan).await.split_off(2)
+    };
+    assert_eq!(look(&stream).await, ["Followed: no, the stream of changes is being connected"]);
+    stream.state = State::Following;
+    assert_eq!(look(&stream).await, ["Followed: yes"]);
+    let alter = "ALTER TABLE \"public\".\"t\" REPLICA IDENTITY";
+    for (unfit, why) in [
+        (Unfit::Unpublished, "it is not in the publication yet".to_owned()),
+        (Unfit::Nothing, format!("its replica identity is NOTHING: {alter} DEFAULT;")),
+        (
+            Unfit::NoPrimaryKey,
+            format!("it has no primary key that is not deferrable: {alter} FULL;"),
+        ),
+        (
+            Unfit::Foreigner { sql: "ALTER PUBLICATION p ADD TABLE t;".to_owned() },
+            "it is not in the publication and another role's: ALTER PUBLICATION p ADD TABLE t;"
+                .to_owned(),
+        ),
+    ] {
+        let (schema, name) = ("public".to_owned(), "t".to_owned());
+        stream.tables = Arc::new(vec![TableStanding { oid: 7, schema, name, told: Err(unfit) }]);
+        assert_eq!(look(&stream).await, ["Followed: no", &format!("Why: public.t: {why}")]);
+    }
+    let off = run(&operator, &who("app", true), plan).await;
+    assert_eq!(off[2], "Followed: no, the cache of database app is off");
 }
 
 #[tokio::test]

@@ -125,7 +125,7 @@ const REDIS_CLIENTS: &[Column] = columns! {
 
 const CACHES: &[Column] = columns! {
     Text: "name" "database" "query" "mode" "freshness" "max_lag";
-    Numeric: "hits" "misses" "hit_percent" "fills" "waits";
+    Numeric: "hits" "misses" "hit_percent" "fills" "waits" "entries" "bytes";
     Text: "created" "state" "why";
 };
 const PROXIED_QUERIES: &[Column] = columns! {

@@ -14,7 +14,7 @@ use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToWorker};
 use crate::link::Ends;
 use crate::route::Cacheable;
-use crate::stream::{Standing, State};
+use crate::stream::{Standing, PUBLICATION};
 use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
 
@@ -206,19 +206,7 @@ pub fn answer_snapshots(mut inbox: Inbox, snapshot: WorkerSnapshot) {
 
 /// A stream that is being connected.
 pub fn stream(database: &str) -> Standing {
-    Standing {
-        database: database.to_owned(),
-        state: State::Connecting,
-        lsn: 0,
-        server_lsn: 0,
-        delay: None,
-        slot: None,
-        slot_held: 0,
-        publication: "pondage".to_owned(),
-        tables: Arc::default(),
-        complaint: None,
-        begun: 0,
-    }
+    Standing::new(database, PUBLICATION)
 }
 
 /// What reads every row of table 7.

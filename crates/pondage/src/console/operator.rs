@@ -209,7 +209,7 @@ impl Operator {
             redis: redis.as_ref(),
             caches: &caches,
             streams: &streams,
-
+            kept: self.process.kept(),
             now: self.now(),
         };
         show::table(show, &facts).ok_or_else(none)

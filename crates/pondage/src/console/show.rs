@@ -29,6 +29,8 @@ pub struct Facts<'a> {
     /// In order of databases and names.
     pub caches: &'a [Arc<CacheInfo>],
     pub streams: &'a [Standing],
+    /// Results, of all databases.
+    pub kept: cache::store::Standing,
     /// None if there is no Redis door.
     pub redis: Option<&'a Snapshot>,
     pub now: Moment,
@@ -54,7 +56,7 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::Users => users(facts),
         Show::Version => vec![vec![Value::text(version())]],
         Show::Lists => lists(facts),
-        Show::Mem => memory(facts.workers),
+        Show::Mem => memory(facts.workers, facts.kept),
         Show::State => state(facts.switches),
         // Pondage asks the system's resolver at every dial and keeps nothing; it has no peers.
         Show::DnsHosts | Show::DnsZones | Show::Peers | Show::PeerPools => Vec::new(),
@@ -336,9 +338,14 @@ fn lists(facts: &Facts<'_>) -> Vec<Vec<Value>> {
     .into()
 }
 
-/// One row for each kind of memory, over all workers.
-fn memory(workers: &[WorkerSnapshot]) -> Vec<Vec<Value>> {
+/// One row for each kind of memory, over all workers, and one for results that are kept: their size
+/// is an average.
+fn memory(workers: &[WorkerSnapshot], kept: cache::store::Standing) -> Vec<Vec<Value>> {
     let mut kinds: BTreeMap<(&str, u64), [u64; 3]> = BTreeMap::new();
+    if let Some(size) = kept.bytes.checked_div(kept.entries) {
+        let free = kept.limit.saturating_sub(kept.bytes) / size.max(1);
+        kinds.insert(("cache", size), [kept.entries, free, kept.bytes]);
+    }
     for part in workers.iter().flat_map(|worker| &worker.memory) {
         let sums = kinds.entry((part.name, part.size)).or_default();
         for (sum, more) in sums.iter_mut().zip([part.used, part.free, part.memtotal]) {

@@ -47,6 +47,7 @@ impl Given {
             sampler: &self.sampler,
             caches: &[],
             streams: &[],
+            kept: cache::store::Standing { entries: 7, bytes: 7_000, limit: 9_000, evicted: 3 },
             redis: self.redis.as_ref(),
             now: self.now,
         };
@@ -235,7 +236,7 @@ fn lists_count_what_is_there() {
          'used_clients' 2, 'login_clients' 2, 'free_servers' 0, 'used_servers' 1, 'dns_names' 0, \
          'dns_zones' 0, 'dns_queries' 0, 'dns_pending' 0"
     );
-    assert_eq!(given.show(Show::Mem), ["'client' 512 4 12 8192"]);
+    assert_eq!(given.show(Show::Mem), ["'cache' 1000 7 2 7000", "'client' 512 4 12 8192"]);
 }
 
 #[test]

@@ -72,20 +72,25 @@ fn position(lsn: u64) -> String {
     format!("{:X}/{:X}", lsn >> 32, lsn & 0xffff_ffff)
 }
 
-/// Why changes of a table are not told, if they are not.
-pub fn not_told(table: &TableStanding) -> Option<String> {
+/// Why changes of a table are not told, if they are not, and what mends it.
+pub fn not_told(stream: &Standing, table: &TableStanding) -> Option<String> {
     let unfit = table.told.as_ref().err()?;
-    Some(format!("{}.{}: {unfit}", table.schema, table.name))
+    let mut why = format!("{}.{}: {unfit}", table.schema, table.name);
+    if let Some(sql) = table.mend(&stream.publication) {
+        why.push_str(": ");
+        why.push_str(&sql);
+    }
+    Some(why)
 }
 
 fn not_followed(stream: &Standing) -> String {
-    let mut tables = stream.tables.iter().filter_map(not_told);
+    let mut tables = stream.tables.iter().filter_map(|table| not_told(stream, table));
     let mut named: Vec<String> = tables.by_ref().take(NAMED_MAX).collect();
     let others = tables.count();
     if others > 0 {
         named.push(format!("and {others} more"));
     }
-    named.join("; ")
+    named.iter().map(|why| why.trim_end_matches(';')).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
@@ -137,7 +142,8 @@ mod tests {
             ["app", "following", "", "-", "1/FF", "1/1FF", "256", "900", "pondage_1", "4096"];
         assert_eq!(row[..10], head);
         assert_eq!(row[10..14], ["pondage", "13", "1", "1"]);
-        assert!(row[14].starts_with("app.t1: it is unlogged; app.t2: "), "{}", row[14]);
+        let first = "app.t1: it is unlogged: ALTER TABLE \"app\".\"t1\" SET LOGGED; app.t2: ";
+        assert!(row[14].starts_with(first), "{}", row[14]);
         assert!(row[14].ends_with("; and 2 more"), "{}", row[14]);
         assert_eq!(row[15], "-");
     }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use cache::kept::Kept;
 use sha2::{Digest, Sha256};
 
 use crate::config::{Config, Definition, Freshness};
@@ -71,6 +72,8 @@ pub struct Counters {
     pub fills: AtomicU64,
     /// Had to wait for the stream.
     pub waits: AtomicU64,
+    /// Answers that are in memory, of those that were kept since it was named.
+    pub kept: Arc<Kept>,
 }
 
 impl Counters {

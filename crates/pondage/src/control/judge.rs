@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, oneshot, OnceCell};
 use tokio::time::Instant;
 
 use super::dial::Dialer;
-use crate::config::{Host, PoolConfig};
+use crate::config::{CacheMode, Host, PoolConfig};
 use crate::route::Verdict;
 use connection::{Connection, Failure};
 use statement::Parsed;
@@ -114,7 +114,8 @@ struct State {
     queues: HashMap<Key, mpsc::Sender<Question>>,
     /// Why there is no connection, and when there was none.
     failed: HashMap<Key, (Instant, String)>,
-    kept: HashMap<(Key, Box<[u8]>), Kept>,
+    /// Those that were made with what caches have to know are others.
+    kept: HashMap<(Key, bool, Box<[u8]>), Kept>,
     /// What they take, about.
     kept_bytes: usize,
     /// Where the databases are whose statements were judged.
@@ -160,7 +161,7 @@ impl Judges {
     ///
     /// It is judged for sessions as the pool's begin: same user, same search_path, transactions
     /// READ COMMITTED unless the server says otherwise. Who has changed one of these must not use
-    /// the verdict.
+    /// the verdict. What a cache has to know is asked for pools that have one.
     ///
     /// # Errors
     /// A line for the log, when the database could not be asked. It has been logged, if it was not
@@ -174,7 +175,7 @@ impl Judges {
         proven: Option<Credential>,
         text: &[u8],
     ) -> Result<Verdict, String> {
-        let parsed = match Parsed::new(&PostgresParser, text) {
+        let parsed = match Parsed::new(&PostgresParser, text, caches(config)) {
             Ok(parsed) => parsed,
             Err(verdict) => return Ok(verdict),
         };
@@ -185,7 +186,7 @@ impl Judges {
             let verdict = verdict.get_or_try_init(ask).await?.clone();
             let mut state = lock(&self.state);
             if state.epoch == epoch {
-                state.weigh(&key, text, &verdict);
+                state.weigh(&key, config, text, &verdict);
                 return Ok(verdict);
             }
         }
@@ -282,7 +283,7 @@ impl State {
             self.places.insert(config.database.clone(), key.place.clone());
         }
         let now = Instant::now();
-        let wanted = (key.clone(), Box::from(text));
+        let wanted = (key.clone(), caches(config), Box::from(text));
         if let Some(kept) = self.kept.get(&wanted) {
             if now.duration_since(kept.since) < KEPT_FOR {
                 return (kept.verdict.clone(), self.epoch);
@@ -304,9 +305,9 @@ impl State {
     }
 
     /// Counts what a verdict takes that is there by now.
-    fn weigh(&mut self, key: &Key, text: &[u8], verdict: &Verdict) {
+    fn weigh(&mut self, key: &Key, config: &PoolConfig, text: &[u8], verdict: &Verdict) {
         let more = verdict.cache.as_ref().map_or_else(String::len, |kept| kept.weight());
-        let wanted = (key.clone(), Box::from(text));
+        let wanted = (key.clone(), caches(config), Box::from(text));
         if let Some(kept) = self.kept.get_mut(&wanted) {
             let bytes = cost(text) + more;
             self.kept_bytes = self.kept_bytes - kept.bytes + bytes;
@@ -316,7 +317,7 @@ impl State {
 
     fn keep(&mut self, mut keeps: impl FnMut(&Key, &Kept) -> bool) {
         let bytes = &mut self.kept_bytes;
-        self.kept.retain(|(key, _), kept| {
+        self.kept.retain(|(key, ..), kept| {
             let keeps = keeps(key, kept);
             if !keeps {
                 *bytes -= kept.bytes;
@@ -324,6 +325,10 @@ impl State {
             keeps
         });
     }
+}
+
+fn caches(config: &PoolConfig) -> bool {
+    config.cache != CacheMode::Off
 }
 
 fn cost(text: &[u8]) -> usize {

@@ -47,6 +47,7 @@ use crate::stream::Streams;
 use crate::worker::{redis, WorkerHandle};
 use authquery::AuthQueries;
 use dial::Dialer;
+use following::Following;
 use judge::Judges;
 use messages::{OpenKind, PoolName, Ref, Shutdown, ToControl, ToWorker};
 
@@ -67,6 +68,7 @@ pub struct Control {
     caches: Arc<Caches>,
     /// Started when the first database is followed.
     streams: OnceLock<Option<Streams>>,
+    following: Following,
     redis: Option<Arc<redis::Shared>>,
     handshakes: Semaphore,
     cancels: Semaphore,
@@ -99,6 +101,7 @@ impl Control {
             dialer,
             caches,
             streams: OnceLock::new(),
+            following: Following::default(),
             redis,
             handshakes: Semaphore::new(HANDSHAKES_MAX),
             cancels: Semaphore::new(CANCELS_MAX),
@@ -190,6 +193,9 @@ impl Control {
                     false => 0,
                 };
                 let verdict = self.judges.judge(&config, proven, &text).await.map(Box::new);
+                // What another server's catalogues say counts no more.
+                let now = self.config.load().pool(&pool.database, &pool.user);
+                let caches = caches && now.is_ok_and(|now| now.upstream == config.upstream);
                 let follows = |verdict: &Verdict| {
                     let cacheable = verdict.cache.as_ref();
                     caches && cacheable.is_ok_and(|all| self.caches.follows(&config.database, all))
@@ -206,7 +212,7 @@ impl Control {
                 }
                 self.tell(worker, ToWorker::Judged { pool, shape, verdict, kept, definitions });
             }
-            ToControl::Follow { config, proven } => self.follow(config, proven),
+            ToControl::Follow { config, proven } => self.follow(&config, proven),
             ToControl::Redefined { database } => {
                 let mut names = self.judges.forget(&database);
                 names.push(database);

@@ -8,7 +8,7 @@ use backend::login::Credential;
 use super::caches::Registry;
 use super::messages::{Shutdown, ToWorker};
 use super::{tls, Control};
-use crate::config::{self, Config, PoolConfig};
+use crate::config::{self, CacheMode, Config, PoolConfig};
 use crate::console::{Condition, Pending, Process};
 use crate::route::Cacheable;
 use crate::stream::{Standing, Streams};
@@ -36,7 +36,9 @@ impl Process for Control {
     fn reload(&self) -> Pending<'_, Result<Vec<String>, String>> {
         Box::pin(async {
             let _alone = self.reloading.lock().await;
-            self.reload_now()
+            let (notes, again) = self.reload_now()?;
+            self.follow_again(again).await;
+            Ok(notes)
         })
     }
 
@@ -72,7 +74,11 @@ impl Process for Control {
         text: &'a str,
     ) -> Pending<'a, Result<Result<Arc<Cacheable>, String>, String>> {
         Box::pin(async move {
-            let verdict = self.judges.judge(config, proven, text.as_bytes()).await?;
+            let mut config = PoolConfig::clone(config);
+            if config.cache == CacheMode::Off {
+                config.cache = CacheMode::Manual;
+            }
+            let verdict = self.judges.judge(&config, proven, text.as_bytes()).await?;
             Ok(verdict.cache)
         })
     }
@@ -80,8 +86,8 @@ impl Process for Control {
 
 impl Control {
     /// Reads configuration and certificates whole, and only then swaps them. What needs a restart
-    /// is listed and stays as it was.
-    fn reload_now(&self) -> Result<Vec<String>, String> {
+    /// is listed and stays as it was. With the databases that are to be followed anew.
+    fn reload_now(&self) -> Result<(Vec<String>, Vec<String>), String> {
         let old = self.config.load_full();
         let mut new = config::reload(&old).map_err(|report| report.to_string())?;
         let listen_tls = tls::listener(&new.listen.tls).map_err(|error| error.to_string())?;
@@ -103,10 +109,11 @@ impl Control {
         self.auth_queries.forget();
         self.judges.reload();
         self.caches.named.configure(&new);
+        let again = self.unfollow(&new);
         for worker in &self.workers {
             worker.send(ToWorker::Reload { config: new.clone(), tls: listen_tls.clone() });
         }
-        Ok(notes)
+        Ok((notes, again))
     }
 
     /// The doors are open.

@@ -14,7 +14,6 @@ use backend::replication::{Changes, Ended};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
-use wire::pg::auth::Secret;
 
 use super::keeping::{Event, Keeping, Login, Look};
 use super::{Clock, Options, State, Tap};
@@ -45,6 +44,8 @@ pub struct Database {
     options: Options,
     consumer: Box<dyn Changes + Send>,
     tap: Tap,
+    /// The stream that has to end first.
+    before: Option<Tap>,
     clock: Clock,
     /// The consumer was told that a stream has begun, and not that it was lost.
     begun: bool,
@@ -61,36 +62,28 @@ impl Database {
         options: Options,
         consumer: Box<dyn Changes + Send>,
         tap: Tap,
+        before: Option<Tap>,
         clock: Clock,
     ) -> Database {
-        let mut database = Database {
+        Database {
             config,
             proven,
             options,
             consumer,
             tap,
+            before,
             clock,
             begun: false,
             down: SystemTime::now(),
             logged: None,
-        };
-        if let Some(user) = database.options.user.clone() {
-            let mut config = PoolConfig::clone(&database.config);
-            // What the pool's user has proved says nothing of another.
-            if config.upstream.user != user {
-                database.proven = None;
-                config.upstream.password = None;
-            }
-            config.upstream.user = user;
-            let password: Option<Secret> = database.options.password.clone();
-            config.upstream.password = password.or(config.upstream.password);
-            database.config = Arc::new(config);
         }
-        database
     }
 
     /// Follows until it is stopped.
     pub async fn run(mut self, dialer: Arc<Dialer>) {
+        if let Some(before) = self.before.take() {
+            before.ended().await;
+        }
         let mut pause = PAUSE_FIRST;
         while !self.tap.stopped() {
             let tap = self.tap.clone();
@@ -290,6 +283,12 @@ impl Database {
             }
             self.logged = Some((Instant::now(), error));
         }
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.tap.0.ended.send_replace(true);
     }
 }
 

@@ -37,10 +37,13 @@ const BLIND_MAX: Duration = Duration::from_secs(15);
 /// Between tries to connect.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The next look is at least this many times as far away as the last one took, if that is not
-/// longer than the limit: a large catalogue is not looked at all the time.
+/// The next look is at least this many times as far away as the last one took: a large catalogue is
+/// not looked at all the time.
 const REST_FACTOR: u32 = 10;
-const REST_MAX: Duration = Duration::from_secs(10);
+
+/// But looks begin at most so far apart, unless one takes longer than half of it: then half of the
+/// time is spent with looking.
+pub const LOOKS_APART_MAX: Duration = Duration::from_secs(5);
 
 /// For whoever has the consumer.
 pub enum Event {
@@ -138,7 +141,7 @@ impl Keeping {
             match self.round(&events).await {
                 Ok(Round::Over) => {
                     looked = Instant::now();
-                    pause = poll.max((start.elapsed() * REST_FACTOR).min(REST_MAX));
+                    pause = rest(poll, start.elapsed());
                 }
                 Ok(Round::Unanswered(why)) => {
                     self.session = None;
@@ -196,6 +199,11 @@ impl Keeping {
     }
 }
 
+/// From the end of a look that took so long to the next one's beginning.
+fn rest(poll: Duration, took: Duration) -> Duration {
+    poll.max(took * REST_FACTOR).min(LOOKS_APART_MAX.saturating_sub(took)).max(took)
+}
+
 enum Round {
     Over,
     /// The connection was lost; another may do.
@@ -246,6 +254,22 @@ async fn ask(session: &mut Session, sql: &str) -> Result<Answer, String> {
                 return Err("a COPY was started".to_owned());
             }
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_not_further_apart_than_is_promised() {
+        let poll = Duration::from_secs(3);
+        for (took, rests) in
+            [(0, 3_000), (200, 3_000), (400, 4_000), (1_000, 4_000), (2_500, 2_500), (4_000, 4_000)]
+        {
+            let took = Duration::from_millis(took);
+            assert_eq!(rest(poll, took), Duration::from_millis(rests), "{took:?}");
         }
     }
 }

@@ -23,8 +23,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use backend::login::Credential;
 use backend::moment::Moment;
 use backend::replication::Changes;
-use tokio::sync::{mpsc, Notify};
-use wire::pg::auth::Secret;
+use tokio::sync::{mpsc, watch, Notify};
 
 use crate::config::PoolConfig;
 use crate::control::dial::Dialer;
@@ -40,9 +39,6 @@ const SERVER_EPOCH: Duration = Duration::from_secs(946_684_800);
 /// How a database is followed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Who logs in, if not the pool's user. It needs REPLICATION.
-    pub user: Option<String>,
-    pub password: Option<Secret>,
     pub publication: String,
     /// In bytes; a slot that holds more is dropped, and the stream begins anew. Zero: no limit.
     pub slot_max_wal: u64,
@@ -56,8 +52,6 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            user: None,
-            password: None,
             publication: PUBLICATION.to_owned(),
             slot_max_wal: 1 << 30,
             silence: Duration::from_secs(30),
@@ -69,7 +63,8 @@ impl Default for Options {
 /// The streams of the process. The thread ends when the last of these is gone.
 #[derive(Clone)]
 pub struct Streams {
-    /// A plain mutex: held for a look, never across an await.
+    /// With those that have been stopped and have not ended. A plain mutex: held for a look, never
+    /// across an await.
     taps: Arc<Mutex<HashMap<String, Tap>>>,
     /// As many messages as databases are followed or left by configuration.
     new: mpsc::UnboundedSender<Database>,
@@ -90,6 +85,8 @@ struct Shared {
     stopped: AtomicBool,
     /// It has become true.
     stop: Notify,
+    /// Its consumer is told nothing any more.
+    ended: watch::Sender<bool>,
     standing: Mutex<Standing>,
 }
 
@@ -136,8 +133,9 @@ impl Streams {
         Ok(Streams { taps: Arc::default(), new, clock: Clock::start() })
     }
 
-    /// Follows the database of this pool from now on, and tells `consumer` on the streams'
-    /// thread. A stream under the same name is stopped first.
+    /// Follows the database of this pool from now on, as its user, who needs REPLICATION, and
+    /// tells `consumer` on the streams' thread. A stream under the same name is stopped, and has
+    /// ended before this one begins.
     pub fn follow(
         &self,
         config: Arc<PoolConfig>,
@@ -145,7 +143,6 @@ impl Streams {
         options: Options,
         consumer: Box<dyn Changes + Send>,
     ) -> Tap {
-        self.stop(&config.database);
         let standing = Mutex::new(Standing::new(&config.database, &options.publication));
         let tap = Tap(Arc::new(Shared {
             pings: Notify::new(),
@@ -153,22 +150,25 @@ impl Streams {
             wanted: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             stop: Notify::new(),
+            ended: watch::Sender::new(false),
             standing,
         }));
-        lock(&self.taps).insert(config.database.clone(), tap.clone());
+        let before = {
+            let mut taps = lock(&self.taps);
+            taps.retain(|_, tap| !*tap.0.ended.borrow());
+            taps.insert(config.database.clone(), tap.clone())
+        };
+        before.iter().for_each(Tap::stop);
         let clock = self.clock;
-        let database = Database::new(config, proven, options, consumer, tap.clone(), clock);
+        let database = Database::new(config, proven, options, consumer, tap.clone(), before, clock);
         // The thread ends with this handle and not before.
         let _ = self.new.send(database);
         tap
     }
 
-    /// Ends the stream; its consumer is told that it is lost, and dropped.
+    /// Ends the stream soon; its consumer is told that it is lost, and dropped.
     pub fn stop(&self, database: &str) {
-        if let Some(tap) = lock(&self.taps).remove(database) {
-            tap.0.stopped.store(true, Ordering::Release);
-            tap.0.stop.notify_one();
-        }
+        lock(&self.taps).get(database).inspect(|tap| tap.stop());
     }
 
     /// As [`Tap::ping`].
@@ -180,7 +180,9 @@ impl Streams {
 
     /// All that are followed, by name.
     pub fn standing(&self) -> Vec<Standing> {
-        let mut all: Vec<_> = lock(&self.taps).values().map(Tap::standing).collect();
+        let taps = lock(&self.taps);
+        let mut all: Vec<_> =
+            taps.values().filter(|tap| !tap.stopped()).map(Tap::standing).collect();
         all.sort_by(|a, b| a.database.cmp(&b.database));
         all
     }
@@ -204,6 +206,16 @@ impl Tap {
 
     pub fn standing(&self) -> Standing {
         lock(&self.0.standing).clone()
+    }
+
+    fn stop(&self) {
+        self.0.stopped.store(true, Ordering::Release);
+        self.0.stop.notify_one();
+    }
+
+    async fn ended(&self) {
+        // The sender is in it.
+        let _ = self.0.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
     fn stopped(&self) -> bool {

@@ -47,7 +47,8 @@ pub struct Standing {
 }
 
 impl Standing {
-    pub(super) fn new(database: &str, publication: &str) -> Standing {
+    /// One that is being connected.
+    pub fn new(database: &str, publication: &str) -> Standing {
         Standing {
             database: database.to_owned(),
             state: State::Connecting,

@@ -174,12 +174,32 @@ WHERE p.provolatile OPERATOR(pg_catalog.=) 'v'::pg_catalog.char
   AND c.oid::pg_catalog.int8 OPERATOR(pg_catalog.>=) 16384::pg_catalog.int8
 HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0::pg_catalog.int8";
 
+/// What a type `t` is made of, as `m`: SQL behind the FROM of a recursion.
+macro_rules! parts_of_a_type {
+    () => {
+        r"
+  CROSS JOIN LATERAL (
+    SELECT t.typbasetype UNION ALL
+    SELECT t.typelem UNION ALL
+    SELECT r.rngsubtype FROM pg_catalog.pg_range r
+    WHERE r.rngtypid OPERATOR(pg_catalog.=) t.oid UNION ALL
+    SELECT a.atttypid FROM pg_catalog.pg_attribute a
+    WHERE a.attrelid OPERATOR(pg_catalog.=) t.typrelid
+      AND a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2 AND NOT a.attisdropped
+  ) m(oid)
+  WHERE m.oid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
+"
+    };
+}
+pub(super) use parts_of_a_type;
+
 /// What runs when a table is written: on itself, on what inherits from it, and on the tables that
 /// foreign keys change with it (`$2`: rows of it are deleted). And whether it has columns or
 /// domains of type interval with a modifier. Rows are (what, table's schema, table, name or
 /// expression). `OFFSET 0` keeps `text IS NOT NULL` from being tried on every
 /// expression of the database before the joins.
-const WRITTEN: &str = r"
+const WRITTEN: &str = concat!(
+    r"
 WITH RECURSIVE touched(oid) AS (
   SELECT $1::pg_catalog.oid
   UNION
@@ -200,17 +220,9 @@ WITH RECURSIVE touched(oid) AS (
   UNION
   SELECT m.oid FROM types o
   JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) o.oid
-  CROSS JOIN LATERAL (
-    SELECT t.typbasetype UNION ALL
-    SELECT t.typelem UNION ALL
-    SELECT r.rngsubtype FROM pg_catalog.pg_range r
-    WHERE r.rngtypid OPERATOR(pg_catalog.=) t.oid UNION ALL
-    SELECT a.atttypid FROM pg_catalog.pg_attribute a
-    WHERE a.attrelid OPERATOR(pg_catalog.=) t.typrelid
-      AND a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2 AND NOT a.attisdropped
-  ) m(oid)
-  WHERE m.oid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
-), found(what, class, text) AS (
+",
+    parts_of_a_type!(),
+    r"), found(what, class, text) AS (
   SELECT 'interval', $1::pg_catalog.oid, i.name FROM (
     SELECT a.attname::pg_catalog.text FROM pg_catalog.pg_attribute a
     WHERE a.attrelid OPERATOR(pg_catalog.=) $1::pg_catalog.oid
@@ -266,7 +278,8 @@ JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 WHERE f.text IS NOT NULL
 GROUP BY f.what, f.text
 ORDER BY f.what DESC, f.text
-LIMIT $3::pg_catalog.int4";
+LIMIT $3::pg_catalog.int4"
+);
 
 /// The statements that a connection prepares, by their names.
 pub const STATEMENTS: [(&str, &str); 9] = [

@@ -1,9 +1,10 @@
 //! What the catalogues say of what a statement uses, as far as it decides whether its answer may
 //! be kept. The rules for the texts of queries are those of `catalogue.rs`.
 
+use backend::replication::missing::identifier;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::catalogue::{array, Key};
+use super::catalogue::{array, parts_of_a_type, Key};
 use super::connection::{Connection, Failure, Row};
 
 /// The columns of relations: whether their collation tells apart what is not the same, whether
@@ -117,7 +118,8 @@ WHERE p.proname OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[]::pg_catalog.na
 /// Types by oid, as columns of relations and by name; each with all that values of it are made
 /// of: name of the part, whether it is built in, its kind, a function that reads or writes it and
 /// is not immutable. (Those for binary formats are stable because of client_encoding.)
-const PARTS_OF_TYPES: &str = r"
+const PARTS_OF_TYPES: &str = concat!(
+    r"
 WITH RECURSIVE roots(oid) AS (
   SELECT o.oid FROM pg_catalog.unnest($1::pg_catalog.oid[]) o(oid)
   UNION
@@ -132,17 +134,9 @@ WITH RECURSIVE roots(oid) AS (
   UNION
   SELECT w.root, m.oid FROM within w
   JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) w.oid
-  CROSS JOIN LATERAL (
-    SELECT t.typbasetype UNION ALL
-    SELECT t.typelem UNION ALL
-    SELECT r.rngsubtype FROM pg_catalog.pg_range r
-    WHERE r.rngtypid OPERATOR(pg_catalog.=) t.oid UNION ALL
-    SELECT a.atttypid FROM pg_catalog.pg_attribute a
-    WHERE a.attrelid OPERATOR(pg_catalog.=) t.typrelid
-      AND a.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2 AND NOT a.attisdropped
-  ) m(oid)
-  WHERE m.oid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
-)
+",
+    parts_of_a_type!(),
+    r")
 SELECT w.root, g.typname, t.typname, n.nspname,
   t.oid::pg_catalog.int8 OPERATOR(pg_catalog.<) 16384::pg_catalog.int8, t.typtype,
   (SELECT pg_catalog.min(p.proname::pg_catalog.text) FROM pg_catalog.pg_proc p
@@ -153,7 +147,8 @@ SELECT w.root, g.typname, t.typname, n.nspname,
 FROM within w
 JOIN pg_catalog.pg_type g ON g.oid OPERATOR(pg_catalog.=) w.root
 JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) w.oid
-JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace";
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) t.typnamespace"
+);
 
 /// Prepared by every connection, like those of `catalogue.rs`.
 pub const STATEMENTS: [(&str, &str); 7] = [
@@ -183,6 +178,8 @@ pub struct Part {
     pub oid: u32,
     /// `app.orders`.
     pub name: String,
+    /// The same for a statement.
+    pub sql: String,
     /// `pg_class.relkind`.
     pub kind: u8,
     /// `pg_class.relpersistence`.
@@ -345,6 +342,7 @@ fn part(mut row: Row) -> Part {
         root,
         oid,
         name: format!("{}{name}", super::statement::shown(&schema)),
+        sql: format!("{}.{}", identifier(&schema), identifier(&name)),
         kind: row.byte(),
         persistence: row.byte(),
         builtin: row.bool(),

@@ -51,7 +51,7 @@ pub struct Parsed {
 impl Parsed {
     /// # Errors
     /// The verdict, when the catalogues need not be asked.
-    pub fn new(parser: &impl Parser, text: &[u8]) -> Result<Parsed, Verdict> {
+    pub fn new(parser: &impl Parser, text: &[u8], caches: bool) -> Result<Parsed, Verdict> {
         if text.len() > sql::TEXT_MAX {
             return Err(alone(format!("its text is longer than {} bytes", sql::TEXT_MAX)));
         }
@@ -79,9 +79,10 @@ impl Parsed {
             return Err(alone(*obstacle));
         }
         let literals = readable.then(|| analysis.literals.clone().into_boxed_slice());
-        let reads = (analysis.statement == Statement::Select).then(|| match readable {
-            true => Reading::new(parser, text, &scan, &analysis.literals).map(Arc::new),
-            false => Err("its constants are not all understood".to_owned()),
+        let reads = (analysis.statement == Statement::Select).then(|| match (caches, readable) {
+            (true, true) => Reading::new(parser, text, &scan, &analysis.literals).map(Arc::new),
+            (true, false) => Err("its constants are not all understood".to_owned()),
+            (false, _) => Err("its pool does not cache".to_owned()),
         });
         Ok(Parsed { text: text.into(), analysis, literals, reads })
     }
@@ -137,6 +138,7 @@ async fn look(
     let mut judging = Judging {
         parser,
         writes: written.is_some(),
+        caches: matches!(reads, Some(Ok(_))),
         share: if written.is_some() { Share::Write } else { Share::Batch },
         reason: if written.is_some() { "it writes".to_owned() } else { String::new() },
         seen: HashSet::new(),
@@ -251,6 +253,8 @@ struct View {
 struct Judging<'a, P> {
     parser: &'a P,
     writes: bool,
+    /// What is read is wanted, too.
+    caches: bool,
     share: Share,
     reason: String,
     /// Views by oid.
@@ -387,7 +391,7 @@ impl<P: Parser> Judging<'_, P> {
                 if analysis.statements == 1 && analysis.statement == Statement::Select =>
             {
                 qualify(&mut analysis);
-                let reads = (!self.writes).then(|| {
+                let reads = self.caches.then(|| {
                     let mut reads = self.parser.reads(text, &[]).map_err(|e| told(&e))?;
                     qualify_reads(&mut reads);
                     Ok(reads)

@@ -8,7 +8,7 @@ use cache::recipe::{Form, Precise};
 use sql::Source;
 
 use super::server::Server;
-use crate::config::PoolConfig;
+use crate::config::{CacheMode, PoolConfig};
 use crate::control::dial::Dialer;
 use crate::control::judge::Judges;
 use crate::route::Cacheable;
@@ -96,7 +96,7 @@ impl Court {
     }
 
     fn config(&self) -> PoolConfig {
-        self.server.config("scram")
+        PoolConfig { cache: CacheMode::Manual, ..self.server.config("scram") }
     }
 
     pub async fn judge(&self, text: &str) -> Result<Arc<Cacheable>, String> {
@@ -230,16 +230,25 @@ async fn a_comparison_that_is_not_the_column_s_own_tells_no_rows() {
 #[tokio::test]
 async fn c6_c9_only_lasting_tables_whose_changes_are_told() {
     let court = Court::open().await;
-    let none = "has no primary key and no other replica identity";
+    let bare = |name: &str| {
+        format!(
+            "no: table app.{name} has no primary key and no other replica identity: \
+             ALTER TABLE \"app\".\"{name}\" REPLICA IDENTITY FULL;"
+        )
+    };
     court
         .expect(&[
-            ("SELECT * FROM bare", &format!("no: table app.bare {none}")),
-            ("SELECT * FROM silent", &format!("no: table app.silent {none}")),
-            ("SELECT * FROM late_key", &format!("no: table app.late_key {none}")),
-            ("SELECT o.id FROM orders o, bare", &format!("no: table app.bare {none}")),
+            ("SELECT * FROM bare", &bare("bare")),
+            ("SELECT * FROM silent", &bare("silent")),
+            ("SELECT * FROM late_key", &bare("late_key")),
+            ("SELECT o.id FROM orders o, bare", &bare("bare")),
             ("SELECT * FROM whole WHERE id = 1", "app.whole: rows where id = $1"),
             ("SELECT * FROM indexed", "app.indexed: any row"),
-            ("SELECT * FROM fleeting", "no: table app.fleeting is unlogged"),
+            (
+                "SELECT * FROM fleeting",
+                "no: table app.fleeting is unlogged: \
+                 ALTER TABLE \"app\".\"fleeting\" SET LOGGED;",
+            ),
             ("SELECT * FROM counted", "no: app.counted is a materialised view"),
             (
                 "SELECT * FROM over_counted",
@@ -263,7 +272,8 @@ async fn c7_partitions_children_and_views_stand_for_their_tables() {
             ("SELECT name FROM parts WHERE id = 3", "app.parts: rows where id = $1"),
             (
                 "SELECT id FROM mixed",
-                "no: table app.mixed_2 has no primary key and no other replica identity",
+                "no: table app.mixed_2 has no primary key and no other replica identity: \
+                 ALTER TABLE \"app\".\"mixed_2\" REPLICA IDENTITY FULL;",
             ),
             ("SELECT id FROM mixed_1", "app.mixed_1: any row"),
             ("SELECT id FROM empty", "no: table app.empty has no partitions"),

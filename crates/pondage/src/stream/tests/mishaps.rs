@@ -116,22 +116,32 @@ async fn commits_do_not_wait_for_a_stream_that_counts_as_a_standby() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_role_than_the_pools_can_stream() {
+async fn one_that_takes_another_s_place_begins_when_that_has_ended() {
     let rig = Rig::start(&[]).await;
-    let mut config = rig.config("nobody");
-    config.upstream.password = None;
-    let password = Some(Secret::Plain("pencil".to_owned()));
-    let options = Options { user: Some("app".to_owned()), password, ..options() };
-    let mirror = Mirror::default();
-    let tap = rig.streams.follow(config.into(), None, options, Box::new(mirror.clone()));
-    Followed { tap, mirror }.begun(1).await;
+    let first = rig.follow().await;
+    let slots = "SELECT slot_name FROM pg_replication_slots";
+    let slot = rig.one(slots).await;
+    let second = rig.follow_as("app", options());
+    // It is stopped while it waits, and so never begins.
+    let third = rig.follow_as("app", options());
+    third.begun(1).await;
+    assert_eq!(first.mirror.look(|seen| seen.lost.clone()), ["it was stopped"]);
+    assert_eq!(second.mirror.look(|seen| seen.begun), 0);
+    assert_ne!(rig.one(slots).await, slot);
+    assert_eq!(rig.streams.standing().len(), 1);
+    rig.streams.stop("app");
+    until("the end of the slot", || third.mirror.look(|seen| !seen.following)).await;
+    assert_eq!(rig.streams.standing(), []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_away_is_tried_again_and_a_wrong_password_is_said() {
     let rig = Rig::start(&[]).await;
-    let wrong = Options { password: Some(Secret::Plain("pen".to_owned())), ..options() };
-    let followed = rig.follow_as("app", Options { user: Some("app".to_owned()), ..wrong });
+    let mut config = rig.config("app");
+    config.upstream.password = Some(Secret::Plain("pen".to_owned()));
+    let mirror = Mirror::default();
+    let tap = rig.streams.follow(config.into(), None, options(), Box::new(mirror.clone()));
+    let followed = Followed { tap, mirror };
     let is_refused = |state: &State| matches!(state, State::Refused { .. });
     let standing = followed.state("a refusal", is_refused).await;
     let State::Refused { missing, .. } = standing.state else { unreachable!() };

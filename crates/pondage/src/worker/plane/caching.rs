@@ -223,9 +223,13 @@ impl Plane {
 
     fn look(&mut self, slot: u32, id: u32, ask: &Ask<'_>) -> Look {
         let client = &self.clients[slot];
-        let PoolState { cache, config, shapes, welcome, totals, .. } =
+        let PoolState { cache, config, shapes, welcome, totals, epoch, .. } =
             &mut self.pools[client.pool as usize];
         let Some(pool) = cache else { return Look::Pass };
+        // Who still has a server from before a reload is answered by that.
+        if self.servers.get(client.server).is_some_and(|server| server.epoch != *epoch) {
+            return Look::Pass;
+        }
         let Some(shape) = shapes.get_mut(id).filter(|shape| shape.kept.is_some()) else {
             return Look::Pass;
         };
@@ -568,17 +572,24 @@ impl Plane {
         }
         let Some(fill) = fill else { return };
         let pool = &mut self.pools[client.pool as usize];
+        let mut kept = None;
         if let Some(shape) = pool.shapes.get_mut(fill.shape) {
             shape.fills += 1;
+            kept = shape.named(&database.names).map(|named| named.counters.kept.clone());
         }
-        let Some(entry) = fill.entry() else { return };
-        let entry = Arc::new(entry);
+        let Some(mut entry) = fill.entry() else { return };
         if fill.audits.is_some() {
-            return database.compare(client.pool, &fill, entry);
+            return database.compare(client.pool, &fill, Arc::new(entry));
         }
         // What has changed meanwhile is of use to nobody.
-        let valid = entry.is_valid(&database.shared.tags);
-        if valid && database.store.put(fill.hash, entry.clone()) {
+        if !entry.is_valid(&database.shared.tags) {
+            return;
+        }
+        if let Some(kept) = kept {
+            entry.count_in(kept);
+        }
+        let entry = Arc::new(entry);
+        if database.store.put(fill.hash, entry.clone()) {
             pool.totals.cached.fills += 1;
             database.keep(seen, entry, self.now);
         }

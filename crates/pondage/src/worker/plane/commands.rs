@@ -12,7 +12,7 @@ use wire::pg::{backend as reply, sqlstate};
 use super::lending::removed;
 use super::login::key_parts;
 use super::{Effect, Place, Plane};
-use crate::config::Config;
+use crate::config::{CacheMode, Config};
 use crate::control::messages::{Command, Shutdown, ToWorker};
 use crate::session::client::{Hold, Phase};
 use crate::session::login::Refused;
@@ -346,6 +346,7 @@ impl Plane {
                 Err(_) => self.retire_pool(at),
             }
         }
+        self.renew_caches();
         self.close_idle();
         self.serve_all();
     }
@@ -372,6 +373,10 @@ impl Plane {
             (0..taken).for_each(|_| {
                 budget.take(u32::MAX);
             });
+        }
+        if pool.config.cache == CacheMode::Off && config.cache != CacheMode::Off {
+            // Nobody has asked what a cache has to know.
+            pool.shapes.redefined();
         }
         pool.limits = limits;
         pool.client_budgets = budgets;

@@ -21,7 +21,7 @@ use cache::store::Store;
 
 use super::auditing::{Audits, Verdict};
 use super::caching::{Need, PoolCache, Reads};
-use super::{Effect, Plane};
+use super::{Effect, Plane, PoolState};
 use crate::config::{CacheMode, Freshness, PoolConfig};
 use crate::control::caches::Named;
 use crate::control::messages::{OpenError, OpenKind, ToControl};
@@ -100,8 +100,13 @@ struct Link {
 }
 
 enum State {
-    Closed { until: Moment },
-    Opening,
+    Closed {
+        until: Moment,
+    },
+    /// `outdated`: to a server that is not the database's any more.
+    Opening {
+        outdated: bool,
+    },
     Open,
 }
 
@@ -359,6 +364,36 @@ impl Plane {
         Some(PoolCache::new(at))
     }
 
+    /// A reload: what is served from another server, or as another user, is asked there; streams
+    /// that were not followed for a while may be again.
+    pub(super) fn renew_caches(&mut self) {
+        for at in 0..self.caches.len() {
+            let of_it = |pool: &&PoolState| pool.cache.as_ref().is_some_and(|of| of.at == at);
+            let mut pools = self.pools.iter().filter(of_it).filter(|pool| !pool.retired);
+            let pool = pools.clone().find(|pool| pool.config.cache != CacheMode::Off);
+            let now = pool.or_else(|| pools.next());
+            let database = &mut self.caches[at];
+            if now.is_none_or(|pool| pool.config.upstream != database.config.upstream) {
+                match &mut database.link.state {
+                    State::Opening { outdated } => *outdated = true,
+                    State::Open => self.effects.push(Effect::CloseLink(at as u32)),
+                    State::Closed { .. } => {}
+                }
+                if !matches!(database.link.state, State::Opening { .. }) {
+                    database.lost(self.now);
+                    database.link = Link::closed(self.now);
+                }
+            }
+            if let Some(pool) = now {
+                (database.config, database.proven) = (pool.config.clone(), pool.proven.clone());
+            }
+            if let Some(pool) = pool {
+                let (config, proven) = (pool.config.clone(), pool.proven.clone());
+                self.effects.push(Effect::Control(ToControl::Follow { config, proven }));
+            }
+        }
+    }
+
     /// Lets those go on who wait for the stream no longer.
     pub(super) fn wake_readers(&mut self) {
         for at in 0..self.caches.len() {
@@ -409,7 +444,7 @@ impl Plane {
             }
             match database.link.state {
                 State::Closed { until } if database.due.is_some() && until <= self.now => {
-                    database.link.state = State::Opening;
+                    database.link.state = State::Opening { outdated: false };
                     self.effects.push(Effect::Control(ToControl::Open {
                         worker: self.worker,
                         ticket: at as u64,
@@ -451,6 +486,10 @@ impl Plane {
     /// A connection that was asked for is there; its socket is read from now on.
     pub fn link_opened(&mut self, at: u32) -> bool {
         let Some(database) = self.caches.get_mut(at as usize) else { return false };
+        if matches!(database.link.state, State::Opening { outdated: true }) {
+            database.lost(self.now);
+            return false;
+        }
         let mut link = Link { state: State::Open, ..Link::closed(Moment(0)) };
         let prepared = link.calls.prepare(PREPARE, STATEMENT, QUERY, &[]);
         if prepared.and_then(|()| link.calls.sync()).is_err() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use sql::{Cast, CastTo, Reads};
 
 use super::super::catalogue::Key;
-use super::super::facts::{Facts, PartOf, Routine};
+use super::super::facts::{Facts, Part, PartOf, Routine};
 use super::super::stable::{self, Depends};
 use super::super::statement::{key, shown};
 use crate::route::Slot;
@@ -56,15 +56,22 @@ impl Objections<'_> {
     fn tables(&self) -> Result<(), String> {
         let parts = &self.facts.parts;
         for part in parts {
-            let name = &part.name;
+            let Part { name, sql, .. } = part;
             let why = match (part.kind, part.persistence) {
                 _ if part.builtin => "is a system catalogue",
-                (_, b'u') => "is unlogged",
+                (_, b'u') => {
+                    return Err(format!("table {name} is unlogged: ALTER TABLE {sql} SET LOGGED;"))
+                }
                 (_, b't') => "is temporary",
                 (b'p', _) if parts.iter().all(|p| p.root != part.root || p.kind != b'r') => {
                     "has no partitions"
                 }
-                (b'r', _) if !part.identified => "has no primary key and no other replica identity",
+                (b'r', _) if !part.identified => {
+                    return Err(format!(
+                        "table {name} has no primary key and no other replica identity: \
+                         ALTER TABLE {sql} REPLICA IDENTITY FULL;"
+                    ))
+                }
                 (b'r' | b'p', _) => continue,
                 _ => "is not an ordinary table",
             };
