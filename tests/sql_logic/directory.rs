@@ -15,7 +15,7 @@ use crate::answer::Answer;
 use crate::kit::cluster::Cluster;
 use crate::kit::place::workspace;
 use crate::kit::{Database, Gateway, WireClient};
-use crate::pair::{Form, Pair, Totals, Way};
+use crate::pair::{Difference, Form, Pair, Totals, Way};
 use crate::published::{self, What};
 
 /// Files that are played at the same time.
@@ -183,6 +183,13 @@ fn play_file(path: &Path, pair: &mut Pair) -> Fate {
         let line = step.line;
         let played = match &step.what {
             What::Query(asked) => pair.query(asked).map(|_| None),
+            What::Cache(command) => {
+                let answer = Answer::of(&pair.reader.query(command));
+                match answer.error.filter(|error| error.code != "0A000") {
+                    None => Ok(None),
+                    Some(error) => Err(Difference(format!("{command}: {error}"))),
+                }
+            }
             What::Statement { sql, fails } => {
                 let answer = pair.statement(sql);
                 if sql.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("create"))
@@ -212,6 +219,7 @@ fn empty(pair: &mut Pair) {
         }
         client.run("create schema public");
     }
+    pair.reader.run("drop all caches");
 }
 
 /// A table without a key is followed as a whole row.

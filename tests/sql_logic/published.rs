@@ -23,6 +23,8 @@ pub enum What {
         fails: bool,
     },
     Query(Asked),
+    /// A command about caches, which PostgreSQL has not.
+    Cache(String),
 }
 
 /// Engines that a record may be for; ours is PostgreSQL.
@@ -61,8 +63,11 @@ pub fn read(text: &str) -> Result<Vec<Step>, String> {
                 while let Some((_, line)) = lines.next_if(|(_, line)| !line.is_empty()) {
                     sql.push(line);
                 }
-                let what =
-                    What::Statement { sql: sql.join("\n"), fails: expected.starts_with("error") };
+                let sql = sql.join("\n");
+                let what = match is_about_caches(&sql) {
+                    true => What::Cache(numbered(&sql)),
+                    false => What::Statement { sql, fails: expected.starts_with("error") },
+                };
                 steps.extend(ours.then_some(Step { line: at + 1, what }));
                 ours = true;
             }
@@ -91,6 +96,19 @@ pub fn read(text: &str) -> Result<Vec<Step>, String> {
         }
     }
     Ok(steps)
+}
+
+fn is_about_caches(sql: &str) -> bool {
+    let mut words = sql.split_whitespace().map(str::to_ascii_lowercase);
+    let (first, second) = (words.next(), words.next());
+    let third = words.next();
+    let caches = |word: Option<String>| word.is_some_and(|word| word.starts_with("cache"));
+    match first.as_deref() {
+        Some("create" | "drop") => {
+            caches(second.clone()) || (second.as_deref() == Some("all") && caches(third))
+        }
+        _ => false,
+    }
 }
 
 fn order(words: &[&str]) -> Order {
@@ -143,6 +161,7 @@ fn a_file_of_the_dialect_is_read() {
     let text = "# a comment\nstatement ok\ncreate table t (a int)\n\n\nonlyif other\nquery I nosort\n\
                 select 0\n----\n0\n\nquery IT rowsort\nselect a, '?'\n\nfrom t where a = ? or a = ?\n\
                 ? = 7\n? = NULL\n----\n7\n?\n\nskipif other\nstatement error: no\nselect\n\n\
+                statement ok\ncreate cache from select ?\n\n\
                 query  nosort error: ERROR\\ \\ \\\nselect $2, $1\n$1 = x y\n$2 =\n----\n\nhalt\nx";
     let steps = read(text).expect("a file");
     let query = |line, sql: &str, values: &[Option<&str>], order| {
@@ -162,7 +181,8 @@ fn a_file_of_the_dialect_is_read() {
             Order::Rows,
         ),
         statement(23, "select", true),
-        query(26, "select $2, $1", &[Some("x y"), Some("")], Order::Kept),
+        Step { line: 26, what: What::Cache("create cache from select $1".to_owned()) },
+        query(29, "select $2, $1", &[Some("x y"), Some("")], Order::Kept),
     ];
     assert_eq!(steps, expected);
     assert!(read("statement ok\nselect 1\n\nwhatever").is_err());
