@@ -53,7 +53,7 @@ pub fn read(text: &str) -> Result<Vec<Step>, String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             [] | ["graphviz" | "hash-threshold" | "sleep" | "invert_no_upstream", ..] => continue,
-            [word, ..] if word.starts_with('#') => continue,
+            [word, ..] if word.starts_with('#') || word.starts_with("--") => continue,
             ["skipif", engine, ..] => ours &= !OURS.contains(engine),
             ["onlyif", engine, ..] => ours &= OURS.contains(engine),
             ["halt", ..] if ours => break,
@@ -158,7 +158,7 @@ fn numbered(sql: &str) -> String {
 
 #[test]
 fn a_file_of_the_dialect_is_read() {
-    let text = "# a comment\nstatement ok\ncreate table t (a int)\n\n\nonlyif other\nquery I nosort\n\
+    let text = "# a comment\n-- and another\nstatement ok\ncreate table t (a int)\n\n\nonlyif other\nquery I nosort\n\
                 select 0\n----\n0\n\nquery IT rowsort\nselect a, '?'\n\nfrom t where a = ? or a = ?\n\
                 ? = 7\n? = NULL\n----\n7\n?\n\nskipif other\nstatement error: no\nselect\n\n\
                 statement ok\ncreate cache from select ?\n\n\
@@ -173,16 +173,16 @@ fn a_file_of_the_dialect_is_read() {
         what: What::Statement { sql: sql.to_owned(), fails },
     };
     let expected = [
-        statement(2, "create table t (a int)", false),
+        statement(3, "create table t (a int)", false),
         query(
-            12,
+            13,
             "select a, '?'\n\nfrom t where a = $1 or a = $2",
             &[Some("7"), None],
             Order::Rows,
         ),
-        statement(23, "select", true),
-        Step { line: 26, what: What::Cache("create cache from select $1".to_owned()) },
-        query(29, "select $2, $1", &[Some("x y"), Some("")], Order::Kept),
+        statement(24, "select", true),
+        Step { line: 27, what: What::Cache("create cache from select $1".to_owned()) },
+        query(30, "select $2, $1", &[Some("x y"), Some("")], Order::Kept),
     ];
     assert_eq!(steps, expected);
     assert!(read("statement ok\nselect 1\n\nwhatever").is_err());
