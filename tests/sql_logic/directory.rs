@@ -82,7 +82,9 @@ pub fn play(cluster: &'static Cluster, directory: &Path, part: &str, one_of: usi
     assert!(!files.is_empty(), "no file below {} with {part:?}", directory.display());
     let pairs: Vec<[Database; 2]> =
         (0..AT_ONCE).map(|_| [cluster.database(), cluster.database()]).collect();
-    let config = pairs.iter().fold(crate::caching(cluster, &pairs[0][1]), |config, [_, cached]| {
+    // Files set what a session keeps.
+    let config = crate::caching(cluster, &pairs[0][1]).set("pool.mode", "session");
+    let config = pairs.iter().fold(config, |config, [_, cached]| {
         config
             .database(&cached.name)
             .set(&format!("databases.{}.port", cached.name), i64::from(cluster.port))
