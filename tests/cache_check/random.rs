@@ -108,6 +108,11 @@ fn round(cluster: &'static Cluster, seed: u64) -> (u64, u64) {
         reader.run("select random()");
         // Twice to be kept, then from memory.
         for _ in 0..4 {
+            // A transaction of which PostgreSQL hears late, if at all.
+            let begun = dice.random_bool(0.2);
+            if begun {
+                [&mut direct, &mut reader].into_iter().for_each(|client| client.run("begin"));
+            }
             for read in &reads {
                 let expected = ask(read, &mut direct);
                 let got = ask(read, &mut reader);
@@ -118,6 +123,9 @@ fn round(cluster: &'static Cluster, seed: u64) -> (u64, u64) {
                 );
                 asked += 1;
                 hits += u64::from(hit);
+            }
+            if begun {
+                [&mut direct, &mut reader].into_iter().for_each(|client| client.run("commit"));
             }
         }
     }

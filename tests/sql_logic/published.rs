@@ -23,6 +23,8 @@ pub enum What {
         fails: bool,
     },
     Query(Asked),
+    /// A command about caches, which PostgreSQL has not.
+    Cache(String),
 }
 
 /// Engines that a record may be for; ours is PostgreSQL.
@@ -51,7 +53,7 @@ pub fn read(text: &str) -> Result<Vec<Step>, String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
             [] | ["graphviz" | "hash-threshold" | "sleep" | "invert_no_upstream", ..] => continue,
-            [word, ..] if word.starts_with('#') => continue,
+            [word, ..] if word.starts_with('#') || word.starts_with("--") => continue,
             ["skipif", engine, ..] => ours &= !OURS.contains(engine),
             ["onlyif", engine, ..] => ours &= OURS.contains(engine),
             ["halt", ..] if ours => break,
@@ -61,8 +63,11 @@ pub fn read(text: &str) -> Result<Vec<Step>, String> {
                 while let Some((_, line)) = lines.next_if(|(_, line)| !line.is_empty()) {
                     sql.push(line);
                 }
-                let what =
-                    What::Statement { sql: sql.join("\n"), fails: expected.starts_with("error") };
+                let sql = sql.join("\n");
+                let what = match is_about_caches(&sql) {
+                    true => What::Cache(numbered(&sql)),
+                    false => What::Statement { sql, fails: expected.starts_with("error") },
+                };
                 steps.extend(ours.then_some(Step { line: at + 1, what }));
                 ours = true;
             }
@@ -91,6 +96,19 @@ pub fn read(text: &str) -> Result<Vec<Step>, String> {
         }
     }
     Ok(steps)
+}
+
+fn is_about_caches(sql: &str) -> bool {
+    let mut words = sql.split_whitespace().map(str::to_ascii_lowercase);
+    let (first, second) = (words.next(), words.next());
+    let third = words.next();
+    let caches = |word: Option<String>| word.is_some_and(|word| word.starts_with("cache"));
+    match first.as_deref() {
+        Some("create" | "drop") => {
+            caches(second.clone()) || (second.as_deref() == Some("all") && caches(third))
+        }
+        _ => false,
+    }
 }
 
 fn order(words: &[&str]) -> Order {
@@ -140,9 +158,10 @@ fn numbered(sql: &str) -> String {
 
 #[test]
 fn a_file_of_the_dialect_is_read() {
-    let text = "# a comment\nstatement ok\ncreate table t (a int)\n\n\nonlyif other\nquery I nosort\n\
+    let text = "# a comment\n-- and another\nstatement ok\ncreate table t (a int)\n\n\nonlyif other\nquery I nosort\n\
                 select 0\n----\n0\n\nquery IT rowsort\nselect a, '?'\n\nfrom t where a = ? or a = ?\n\
                 ? = 7\n? = NULL\n----\n7\n?\n\nskipif other\nstatement error: no\nselect\n\n\
+                statement ok\ncreate cache from select ?\n\n\
                 query  nosort error: ERROR\\ \\ \\\nselect $2, $1\n$1 = x y\n$2 =\n----\n\nhalt\nx";
     let steps = read(text).expect("a file");
     let query = |line, sql: &str, values: &[Option<&str>], order| {
@@ -154,15 +173,16 @@ fn a_file_of_the_dialect_is_read() {
         what: What::Statement { sql: sql.to_owned(), fails },
     };
     let expected = [
-        statement(2, "create table t (a int)", false),
+        statement(3, "create table t (a int)", false),
         query(
-            12,
+            13,
             "select a, '?'\n\nfrom t where a = $1 or a = $2",
             &[Some("7"), None],
             Order::Rows,
         ),
-        statement(23, "select", true),
-        query(26, "select $2, $1", &[Some("x y"), Some("")], Order::Kept),
+        statement(24, "select", true),
+        Step { line: 27, what: What::Cache("create cache from select $1".to_owned()) },
+        query(30, "select $2, $1", &[Some("x y"), Some("")], Order::Kept),
     ];
     assert_eq!(steps, expected);
     assert!(read("statement ok\nselect 1\n\nwhatever").is_err());

@@ -36,6 +36,12 @@ const PARTS_MAX: usize = 256;
 /// A constant that may be of any type, so also of this one: `timestamp with time zone`.
 const ANY_MOMENT: u32 = 1184;
 
+/// `text`.
+const TEXT: u32 = 25;
+
+/// Constants of one statement that PostgreSQL has to be told are texts. It names one at a time.
+const UNTOLD_MAX: usize = 16;
+
 /// What the parser made of a SELECT.
 pub struct Reading {
     pub reads: Reads,
@@ -118,6 +124,21 @@ struct Numbered {
     types: Vec<u32>,
     /// Which constants are parameters.
     places: Vec<usize>,
+}
+
+impl Numbered {
+    /// The place of a constant in quotes for which PostgreSQL finds no type, as in
+    /// `concat(name, 'x')`. It takes such a constant for a text; a parameter would have to say so.
+    fn untold(&self, answer: &Result<Described, Failure>, own: u32) -> Option<usize> {
+        let Err(Failure::Refused(error)) = answer else { return None };
+        if error.code != sqlstate::INDETERMINATE_DATATYPE {
+            return None;
+        }
+        let (_, number) = error.message.rsplit_once('$')?;
+        let digits = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
+        let place = number[..digits].parse::<usize>().ok()?.checked_sub(1)?;
+        (place >= own as usize && self.types.get(place) == Some(&0)).then_some(place)
+    }
 }
 
 /// A table that the statement itself names, or a view that it names uses.
@@ -305,6 +326,11 @@ impl Evidence {
         let least = reading.numbered(self.parameters, of_use);
         let mut numbered = most;
         let mut answer = connection.describe(&numbered.text, &numbered.types).await;
+        for _ in 0..UNTOLD_MAX {
+            let Some(place) = numbered.untold(&answer, self.parameters) else { break };
+            numbered.types[place] = TEXT;
+            answer = connection.describe(&numbered.text, &numbered.types).await;
+        }
         // Constants in GROUP BY and its like must stay the same.
         if matches!(answer, Err(Failure::Refused(_))) && numbered.places != least.places {
             numbered = least;

@@ -440,6 +440,19 @@ async fn c10_dates_may_be_words_and_texts_may_be_dates() {
         slots("SELECT id FROM orders WHERE $1 < coalesce(seen, 'yesterday') AND '[now,)'::tsrange @> at").await,
         [(Parameter(1), 1184, true), (Literal(0), 1184, true), (Literal(1), 3908, true)]
     );
+    // Functions that take anything take these for texts.
+    assert_eq!(
+        slots(
+            "SELECT concat('now', note, 'x') FROM orders WHERE day = '2024-01-01' AND note <> 'y'"
+        )
+        .await,
+        [
+            (Literal(0), 25, false),
+            (Literal(1), 25, false),
+            (Literal(2), 1082, true),
+            (Literal(3), 25, false)
+        ]
+    );
     // PostgreSQL takes them for two things in GROUP BY, so nobody says what they are.
     assert_eq!(
         slots("SELECT note || 'x' FROM orders GROUP BY note || 'x'").await,
