@@ -48,7 +48,7 @@ impl Tally {
         eprintln!("{seeds} seeds: {self:?}");
         let company = self.joined.saturating_sub(self.trips);
         let often = [self.alone, self.joined, self.batched, self.trained, self.prepared];
-        let seldom = [self.skipped, self.stalled];
+        let seldom = [self.skipped * 2, self.stalled];
         let enough = often.iter().all(|count| *count >= seeds)
             && company >= seeds / 2
             && seldom.iter().all(|count| *count >= seeds / 10)

@@ -210,10 +210,12 @@ impl World {
         if std::mem::take(&mut self.paused) {
             self.command(Command::Resume { database: None });
         }
-        // What comes last may ask how far PostgreSQL is.
-        for _ in 0..20 {
+        // One server that does little for many takes long; what comes last may ask how far
+        // PostgreSQL is.
+        for turn in 0..20 {
             self.calm_down()?;
-            if self.planes.iter().all(|plane| plane.next_due().is_none()) {
+            let busy = self.clients.iter_mut().any(is_busy) && turn < 4;
+            if !busy && self.planes.iter().all(|plane| plane.next_due().is_none()) {
                 break;
             }
         }
@@ -252,6 +254,10 @@ impl World {
             let free = matches!(state.hold, Hold::No | Hold::SetUp);
             if state.is_pooled() && !(free && state.unit.is_none() && !state.corked) {
                 return Err(self.blame(at, "all is answered, and it is held"));
+            }
+            let waits = state.reads.as_ref().is_some_and(|reads| reads.awaits.is_some());
+            if waits || state.fill.is_some() {
+                return Err(self.blame(at, "all is answered, and something of a read is left"));
             }
         }
         let due = self.planes.iter().any(|plane| plane.next_due().is_some());
@@ -300,7 +306,10 @@ impl World {
             for pool in &snapshot.pools {
                 self.tally.add(&pool.totals.coalesced, pool.totals.cached);
                 let mismatches = pool.totals.cached.mismatches;
-                check(mismatches == 0, "an audit has found another answer than was kept")?;
+                // The stream does not tell other definitions: for a moment PostgreSQL has them, and
+                // nobody has heard of it.
+                let known = mismatches == 0 || self.plan.habits.alters;
+                check(known, "an audit has found another answer than was kept")?;
                 check(pool.cl_active == 0 && pool.cl_waiting == 0, "clients are counted")?;
                 let keeps_some = self.plan.more.contains("min_pool_size");
                 check(pool.sv_login == 0 || keeps_some, "servers are being opened")?;
