@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache redis-diff redis-suite redis-py-suite redis-kills soak fuzz cache-check
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache redis-diff redis-suite redis-py-suite redis-kills soak fuzz cache-check sql-logic
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,16 @@ cache-check: ## what the read cache promises, while others write and streams are
 	cargo build --workspace --all-targets --locked
 	PONDAGE_CHECK_ROUNDS=$(or $(ROUNDS),100) PONDAGE_CHECK_SEED=$(SEED) \
 		cargo test --workspace --test cache_check --locked -- --nocapture --test-threads=1
+
+sql-logic: ## published .test and .slt files from the checkout DIR, with and without the cache; PART, ONE_OF
+	@[ -d "$(DIR)" ] || { \
+		echo "make sql-logic DIR=/path/to/checkout: a directory of .test or .slt files that is not"; \
+		echo "part of this repository; docs/benchmarks.md says where those are that it was run with."; \
+		echo "Our own files, tests/sql_logic/slt, run in make test."; exit 2; }
+	$(MAKE) build
+	PONDAGE_LOGIC_DIR=$(abspath $(DIR)) PONDAGE_LOGIC_PART=$(PART) PONDAGE_LOGIC_ONE_OF=$(ONE_OF) \
+		PONDAGE_BIN=$(abspath $(TARGET))/release/pondage \
+		cargo test --workspace --test sql_logic --locked -- --ignored --nocapture
 
 redis-kills: ## what the Redis door promises, while everything is killed; ROUNDS, SEED, FAULT, MODE
 	scripts/setup.sh test

@@ -15,6 +15,7 @@ pub mod doorkeeper;
 pub mod entry;
 pub mod fill;
 pub mod kept;
+pub mod lease;
 pub mod plan;
 pub mod position;
 pub mod recipe;

@@ -4,7 +4,7 @@ use super::place::{Cached, Place, KNOWN_WITHIN};
 use crate::kit::wait;
 
 /// Answers of a statement go on being right whatever is written, and come from the cache between.
-fn follows(place: &Place, reads: &[&str], writes: &[&str]) {
+pub(super) fn follows(place: &Place, reads: &[&str], writes: &[&str]) {
     let mut beside = place.beside();
     let mut through = place.client();
     for read in reads {

@@ -6,6 +6,7 @@
 
 mod auditing;
 mod beginnings;
+mod collations;
 mod cost;
 mod definitions;
 mod formats;
@@ -14,7 +15,9 @@ mod judgement;
 mod place;
 mod reloads;
 mod rights;
+mod sharing;
 mod streams;
+mod values;
 mod visible;
 mod waiting;
 mod written;

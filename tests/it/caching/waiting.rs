@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::place::{figure, Cached, Place};
+use super::place::{Cached, Place};
 
 /// It takes longer than the stream is behind, so that waiting is worth it.
 const READ: &str = "select count(*), sum(length(s)) from t where n > 5";
@@ -35,7 +35,7 @@ fn strict_reads_hit_while_another_database_writes() {
     superuser.run("insert into w values (1, 0, '')");
     let mut client = place.client();
     client.warm(READ);
-    let before = figure(&place, "pondage_cache_hits_total");
+    let before = place.figure("hits_total");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let _ended = Ended(&done);
@@ -56,6 +56,6 @@ fn strict_reads_hit_while_another_database_writes() {
             client.rows(READ);
         }
     });
-    let hits = figure(&place, "pondage_cache_hits_total") - before;
+    let hits = place.figure("hits_total") - before;
     assert!(hits * 5 >= READS * 4, "{hits} of {READS}");
 }

@@ -14,7 +14,8 @@ use wire::pg::frontend::{self, Target};
 use wire::pg::startup;
 
 use crate::ledger::{Deed, News};
-use crate::postgres::{take_messages, Message, Postgres, Step};
+use crate::postgres::{take_messages, Message, Postgres, Step, UNKNOWN};
+use crate::reader::Said;
 
 pub const PASSWORD: &str = "pencil";
 
@@ -41,6 +42,31 @@ pub struct Habits {
     pub big: usize,
     /// A FATAL may come at any time.
     pub storm: bool,
+    /// Reads whose results may be kept, and what changes them.
+    pub reads: Option<Reading>,
+}
+
+/// What the clients of a run read.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    pub clients: usize,
+    /// What they ask for most of the time.
+    pub often: Vec<Said>,
+    pub writes: f64,
+    /// Sessions are made unlike others.
+    pub strange: bool,
+    /// In words that are not known to do so.
+    pub unseen: bool,
+}
+
+/// When a message had come whole.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    pub time: u64,
+    /// The state of the data.
+    pub state: u64,
+    /// Definitions that somebody had heard of.
+    pub defined: usize,
 }
 
 enum Phase {
@@ -61,6 +87,7 @@ struct CopyPlan {
 
 pub struct Client {
     pub mark: String,
+    pub database: String,
     pub plane: usize,
     pub slot: Option<u32>,
     pub to_send: VecDeque<u8>,
@@ -69,7 +96,7 @@ pub struct Client {
     pub direct: Postgres,
     direct_out: Vec<u8>,
     expected: VecDeque<Message>,
-    startup: Vec<(String, String)>,
+    pub(crate) startup: Vec<(String, String)>,
     parameters: Vec<(String, String)>,
     pub key: Option<(u32, Vec<u8>)>,
     keys: Option<(Vec<u8>, ScramKeys)>,
@@ -80,6 +107,22 @@ pub struct Client {
     copy: Option<CopyPlan>,
     /// What follows has to wait until all is answered.
     alone: bool,
+    /// What it says next, each when all before is answered.
+    pub script: VecDeque<Vec<u8>>,
+    /// Its own number, which says what it may write.
+    pub number: usize,
+    /// Statements that it has prepared for reads.
+    pub prepared: Vec<String>,
+    /// Bytes that have been taken from it.
+    pub given: u64,
+    /// Where the messages end that have not come whole.
+    ends: VecDeque<u64>,
+    /// Of all messages.
+    pub arrivals: Vec<Arrival>,
+    /// It has been shown this state, or a later one.
+    pub floor: u64,
+    /// And these definitions.
+    pub defined: usize,
     /// Whether something is outstanding, while that is known.
     outstanding: Option<bool>,
     /// It sends no more, and its end follows what it has sent.
@@ -127,6 +170,7 @@ impl Client {
         direct.single = habits.statement_mode;
         Client {
             mark: format!("c{number}"),
+            database: database.to_owned(),
             plane,
             slot: None,
             to_send: first.into(),
@@ -144,6 +188,14 @@ impl Client {
             serial: 0,
             copy: None,
             alone: false,
+            script: VecDeque::new(),
+            number,
+            prepared: Vec::new(),
+            given: 0,
+            ends: VecDeque::new(),
+            arrivals: Vec::new(),
+            floor: 0,
+            defined: 0,
             outstanding: None,
             vanished: false,
             fatal: None,
@@ -170,13 +222,25 @@ impl Client {
 
     /// Sends whole messages.
     pub fn send(&mut self, mut bytes: Vec<u8>) {
+        let mut end = self.given + self.to_send.len() as u64;
         self.to_send.extend(&bytes);
         let messages = take_messages(&mut bytes);
         for message in &messages {
+            end += message.bytes.len() as u64;
+            self.ends.push_back(end);
             self.note(format!("> {}", show(message)));
         }
         self.direct.read(messages);
         self.outstanding = None;
+    }
+
+    /// So many bytes have been taken from it.
+    pub fn arrive(&mut self, bytes: usize, arrival: Arrival) {
+        self.given += bytes as u64;
+        while self.ends.front().is_some_and(|end| *end <= self.given) {
+            self.ends.pop_front();
+            self.arrivals.push(arrival);
+        }
     }
 
     /// Whether an answer is to come.
@@ -277,6 +341,7 @@ impl Client {
         }
         match self.expected.front() {
             Some(right) if right.bytes.starts_with(&self.received) => Ok(()),
+            Some(right) if is_unknown(right) && self.received[0] == right.tag => Ok(()),
             right => Err(format!(
                 "a message was cut, and what there is of it is wrong: {:?} instead of {:?}",
                 String::from_utf8_lossy(&self.received),
@@ -382,7 +447,13 @@ impl Client {
             self.collect();
         }
         let right = self.expected.pop_front().expect("it has just come");
-        let alike = right.bytes == message.bytes
+        let found = is_unknown(&right) && message.tag == right.tag;
+        if let Some(asked) = found.then(|| self.direct.asked.pop_front()).flatten() {
+            let text = String::from_utf8_lossy(message.body().get(6..).unwrap_or_default());
+            self.news.push(News::Read(Box::new(asked), text.into_owned()));
+        }
+        let alike = found
+            || right.bytes == message.bytes
             || (code(&right).is_some_and(|code| code == "0A000" || code == "57014")
                 && code(&right) == code(&message));
         if !alike {
@@ -431,7 +502,7 @@ impl Client {
         }
     }
 
-    fn next_mark(&mut self) -> String {
+    pub(crate) fn next_mark(&mut self) -> String {
         self.serial += 1;
         format!("{}-{}", self.mark, self.serial)
     }
@@ -446,6 +517,13 @@ impl Client {
             // An answer that is neither CopyInResponse nor an error: the COPY was skipped.
             self.copy = None;
             self.alone = false;
+        }
+        if let Some(next) = (!busy).then(|| self.script.pop_front()).flatten() {
+            self.send(next);
+            if self.operations == 0 && self.script.is_empty() {
+                self.finish();
+            }
+            return;
         }
         if self.operations == 0 && !busy && habits.session_mode && !self.stays {
             // The others wait for its server.
@@ -474,7 +552,7 @@ impl Client {
             return;
         }
         self.operate(random, habits);
-        if self.operations == 0 {
+        if self.operations == 0 && self.script.is_empty() {
             self.finish();
         }
     }
@@ -517,6 +595,9 @@ impl Client {
     }
 
     fn operate(&mut self, random: &mut StdRng, habits: &Habits) {
+        if let Some(reads) = habits.reads.as_ref().filter(|_| random.random_bool(0.75)) {
+            return self.read_or_write(random, reads, habits);
+        }
         if habits.lone && random.random_bool(0.9) {
             return self.one(random, habits);
         }
@@ -760,6 +841,11 @@ fn lock(random: &mut StdRng, habits: &Habits) -> u32 {
     } else {
         0
     }
+}
+
+/// An answer that only the data can tell.
+fn is_unknown(message: &Message) -> bool {
+    message.tag == say::DATA_ROW && message.bytes.ends_with(UNKNOWN.as_bytes())
 }
 
 fn code(message: &Message) -> Option<String> {

@@ -5,10 +5,13 @@
 //! `PONDAGE_SIM_SEED=17` runs one seed, `PONDAGE_SIM_ROUNDS=5000` so many.
 
 mod client;
+mod data;
 mod judge;
+mod kept;
 mod ledger;
 mod plan;
 mod postgres;
+mod reader;
 mod regressions;
 mod statements;
 mod tally;
