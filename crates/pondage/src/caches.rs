@@ -103,6 +103,11 @@ impl Caches {
         self.store.clone()
     }
 
+    /// None: nobody has asked for results of this database.
+    pub fn known(&self, name: &str) -> Option<Arc<Shared>> {
+        self.databases.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
     pub fn database(&self, name: &str) -> Arc<Shared> {
         let mut databases = self.databases.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = databases.get(name) {

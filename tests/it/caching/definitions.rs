@@ -196,6 +196,25 @@ fn inherited_tables_are_parts_of_their_parents() {
     }
 }
 
+#[test]
+fn what_a_user_without_a_cache_alters_is_known_at_once() {
+    let place = Place::start_with(
+        "create table t(id int primary key, n int); insert into t values (1, 1); grant all on t to plain",
+        |config| config.set("users.plain.cache", "off"),
+    );
+    place.superuser().run("alter table t owner to plain; grant all on t to app");
+    let mut reader = place.client();
+    let mut owner = place.plain();
+    for (value, alter) in [
+        ("x1", "alter table t alter n type text using 'x' || n"),
+        ("yx1", "begin; alter table t alter n type text using 'y' || n; commit"),
+    ] {
+        reader.warm("select n from t where id = 1");
+        owner.run(alter);
+        assert_eq!(reader.one("select n from t where id = 1"), value);
+    }
+}
+
 #[track_caller]
 fn same_soon(client: &mut WireClient, read: &str, expected: &super::place::Rows, write: &str) {
     let mut last = None;

@@ -339,9 +339,10 @@ impl Plane {
         let Some(conn) = self.servers.get(server) else { return };
         let pool = conn.pool as usize;
         let database = self.pools[pool].name.database.clone();
-        if let Some(cache) = &self.pools[pool].cache {
-            // What was kept is not found any more, by no worker, before the client is told.
-            self.caches[cache.at].shared.redefine();
+        if let Some(shared) = self.common.caches.known(&database) {
+            // What was kept is not found any more, by no worker and for no user, before the client
+            // is told.
+            shared.redefine();
         }
         self.redefined(&database);
         self.effects.push(Effect::Control(ToControl::Redefined { database }));

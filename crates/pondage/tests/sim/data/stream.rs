@@ -224,14 +224,13 @@ impl Stream {
             if untold {
                 continue;
             }
-            match &logged {
-                Logged::Row { .. } if self.fault == Some(Fault::RowSkipped) => {
-                    if random.random_bool(0.3) {
-                        continue;
-                    }
-                }
-                Logged::Truncate { .. } if self.fault == Some(Fault::TruncateSkipped) => continue,
-                _ => {}
+            let skips = match (&logged, self.fault) {
+                (Logged::Row { .. }, Some(Fault::RowSkipped)) => random.random_bool(0.3),
+                (Logged::Truncate { .. }, Some(Fault::TruncateSkipped)) => true,
+                _ => false,
+            };
+            if skips {
+                continue;
             }
             if let Logged::Row { table, identity, version, .. } = &logged {
                 let known = self.described.insert(*table, (*identity, *version));
