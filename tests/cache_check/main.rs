@@ -1,6 +1,7 @@
 //! The checker of what the read cache promises (docs/cache.md, Freshness): writers through the
 //! gateway and beside it keep invariants that no single answer may break, and every reader
-//! remembers how far it has seen.
+//! remembers how far it has seen. Once more where commits wait for a standby that is late, so that
+//! the stream tells them long before anybody sees them.
 //!
 //! A checker that finds nothing proves something only if it would have found it. So the same
 //! checker is put before caches that are wrong on purpose (`broken.rs`), and has to find each of
@@ -14,6 +15,7 @@ mod broken;
 mod door;
 #[path = "../it/kit/mod.rs"]
 mod kit;
+mod late;
 mod load;
 mod random;
 mod reader;
@@ -40,6 +42,9 @@ const ROUND: Duration = Duration::from_secs(4);
 /// Within this time a broken cache has to be found out.
 const FOUND_WITHIN: Duration = Duration::from_secs(15);
 
+/// With commits that wait for a standby.
+const LATE_TIME: Duration = Duration::from_secs(12);
+
 /// PostgreSQL that tells large transactions while they run.
 fn cluster() -> &'static Cluster {
     static CLUSTER: std::sync::OnceLock<Cluster> = std::sync::OnceLock::new();
@@ -55,22 +60,17 @@ fn gateway(cluster: &Cluster, database: &Database) -> Gateway {
     Gateway::start(config)
 }
 
-#[test]
-fn no_answer_is_older_than_what_its_client_knows_and_none_is_half_a_commit() {
+/// Plays rounds, as many as are wanted or fit into the time.
+fn judge(door: &Door, time: Duration) {
     let rounds = number("PONDAGE_CHECK_ROUNDS");
     let seed = number("PONDAGE_CHECK_SEED").unwrap_or_else(rand::random);
     println!("PONDAGE_CHECK_SEED={seed}");
-    let cluster = cluster();
-    let database = cluster.database();
-    load::set_up(cluster, &database);
-    let gateway = gateway(cluster, &database);
-    let door = Door::gateway(cluster, &database, gateway.address());
-    let end = Instant::now() + TIME;
+    let end = Instant::now() + time;
     let (mut done, mut asked, mut hits) = (0, 0, 0);
     while rounds.map_or_else(|| Instant::now() < end, |rounds| done < rounds) {
         let mut dice = StdRng::seed_from_u64(seed.wrapping_add(done));
         let plan = Plan { time: ROUND, kills: dice.random_bool(0.6), seed: dice.random() };
-        let report = load::play(&door, &plan);
+        let report = load::play(door, &plan);
         let wrong = report.wrong.join("\n");
         assert!(wrong.is_empty(), "PONDAGE_CHECK_SEED={seed}, round {done}, {plan:?}:\n{wrong}");
         (asked, hits, done) = (asked + report.asked, hits + report.hits, done + 1);
@@ -79,6 +79,32 @@ fn no_answer_is_older_than_what_its_client_knows_and_none_is_half_a_commit() {
         "{done} rounds, {asked} reads; {hits} of those looked at were answered from the cache"
     );
     assert!(hits * 20 > asked / reader::LOOKS_ONE_OF, "hardly anything came from the cache");
+}
+
+#[test]
+fn no_answer_is_older_than_what_its_client_knows_and_none_is_half_a_commit() {
+    let cluster = cluster();
+    let database = cluster.database();
+    load::set_up(cluster, &database);
+    let gateway = gateway(cluster, &database);
+    judge(&Door::gateway(cluster, &database, gateway.address()), TIME);
+}
+
+#[test]
+fn nor_where_commits_wait_for_a_standby_that_is_late() {
+    let standby = format!("synchronous_standby_names = '{}'", late::NAME);
+    // Only what is written to this database waits.
+    let lines = ["synchronous_commit = local", &*standby];
+    let cluster: &Cluster = Box::leak(Box::new(Cluster::start("late", &lines)));
+    let database = cluster.database();
+    load::set_up(cluster, &database);
+    let _standby = late::Standby::start(cluster, rand::random());
+    let waits = format!("alter database {} set synchronous_commit = on", database.name);
+    cluster.superuser("postgres").run(&waits);
+    let gateway = gateway(cluster, &database);
+    judge(&Door::gateway(cluster, &database, gateway.address()), LATE_TIME);
+    let unsettled = gateway.figure("pondage_cache_unsettled_total");
+    assert!(unsettled > 0, "nothing was read while a commit waited");
 }
 
 #[test]

@@ -195,7 +195,8 @@ pub enum Event<'a> {
     Dropped(&'a [u8]),
     /// A notification came while nothing was asked: the owner has heard of a commit.
     Notified,
-    /// A command has changed what names mean, what functions do or who sees what.
+    /// A command has changed what names mean, what functions do or who sees what; told again when
+    /// its transaction is over, since others see it then. Whose command it was is of no interest.
     Redefined,
     /// An ErrorResponse that the owner has seen.
     Error,

@@ -113,6 +113,8 @@ pub struct Server {
     /// A client has left something in the session by SQL (a PREPARE, a setting) that the next one
     /// must not find.
     pub littered: bool,
+    /// Definitions have been changed in the transaction that is open.
+    redefines: bool,
     queue: VecDeque<Request>,
     /// The beginning of a message that is not decided yet.
     held: Vec<u8>,
@@ -167,6 +169,7 @@ impl Server {
             out: Vec::new(),
             single: false,
             littered: false,
+            redefines: false,
             queue: VecDeque::new(),
             held: Vec::new(),
             rest: 0,
@@ -559,6 +562,10 @@ impl Server {
         self.copy = Copy::No;
         self.begun = false;
         self.queue.pop_front();
+        if self.status == TxStatus::Idle && std::mem::take(&mut self.redefines) {
+            // Others have seen the old ones up to now.
+            replies.event(head.owner, Event::Redefined);
+        }
         self.settle(head, Outcome::Done, replies);
         if let Some(again) = self.rejected.take() {
             replies.event(head.owner, Event::Again(again));
@@ -595,6 +602,7 @@ impl Server {
             replies.event(head.owner, Event::CopyOver);
         }
         if redefines(command) {
+            self.redefines = true;
             replies.event(head.owner, Event::Redefined);
         }
         if !command.starts_with(b"D") {

@@ -7,6 +7,7 @@ use wire::pg::backend::tag;
 use wire::pg::frame::{header, HEADER_BYTES};
 
 use crate::entry::{Entry, Parts};
+use crate::lease::Lease;
 use crate::plan::Plan;
 use crate::tags::Tag;
 
@@ -22,6 +23,8 @@ pub struct Fill {
     pub shape: u32,
     /// What is kept already, to be compared with this.
     pub audits: Option<Arc<Entry>>,
+    /// Nobody else asks for it meanwhile, but for those who do not want to wait.
+    pub lease: Option<Lease>,
     key: Box<[u8]>,
     /// What was applied before the statement was sent.
     version: u64,
@@ -39,8 +42,18 @@ impl Fill {
         version: u64,
         tags: SmallVec<[Tag; 8]>,
     ) -> Fill {
-        let (key, answer) = (key.into(), Vec::new());
-        Fill { plan, hash, shape, audits: None, key, version, tags, answer, too_long: false }
+        Fill {
+            plan,
+            hash,
+            shape,
+            audits: None,
+            lease: None,
+            key: key.into(),
+            version,
+            tags,
+            answer: Vec::new(),
+            too_long: false,
+        }
     }
 
     /// Bytes that the client gets.

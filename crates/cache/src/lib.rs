@@ -14,6 +14,7 @@ pub mod cover;
 pub mod doorkeeper;
 pub mod entry;
 pub mod fill;
+pub mod lease;
 pub mod plan;
 pub mod position;
 pub mod recipe;

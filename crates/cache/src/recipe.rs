@@ -5,7 +5,7 @@
 //! of a row) or, where a restriction tells which rows can matter, *wild* and one tag for each value
 //! or node of a range. The applier raises the same tags; see [`crate::apply`].
 
-use std::hash::{BuildHasher, Hash};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use foldhash::quality::FixedState;
@@ -24,13 +24,13 @@ pub const TABLE_TAGS_MAX: usize = 64;
 pub const ENTRY_TAGS_MAX: usize = 128;
 
 /// What the answer to a statement of some shape depends on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Recipe {
     pub tables: Vec<TableDeps>,
 }
 
 /// One occurrence of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TableDeps {
     pub oid: u32,
     /// Which of its rows can matter; None: any.
@@ -38,7 +38,7 @@ pub struct TableDeps {
 }
 
 /// Rows that can matter. What compares as NULL is not true: such rows can't.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Precise {
     /// Each column of the signature has one of its values.
     Equal { signature: Arc<Signature>, values: Vec<Vec<Source>> },
@@ -71,6 +71,12 @@ impl PartialEq for Signature {
 }
 
 impl Eq for Signature {}
+
+impl Hash for Signature {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
 
 impl Signature {
     /// Columns in any order; it is kept. A range has one, of an ordered kind.
@@ -120,6 +126,36 @@ pub trait Values {
 struct Coarse;
 
 impl Recipe {
+    /// The recipe with other sources; none if there is no other for one of them.
+    pub fn with_sources(mut self, other: impl Fn(Source) -> Option<Source>) -> Option<Recipe> {
+        let restrictions = self.tables.iter_mut().filter_map(|table| table.restriction.as_mut());
+        for restriction in restrictions {
+            let sources: SmallVec<[&mut Source; 8]> = match restriction {
+                Precise::Equal { values, .. } => values.iter_mut().flatten().collect(),
+                Precise::AnyOf { array, .. } => SmallVec::from_iter([array]),
+                Precise::Range { low, high, .. } => {
+                    [low, high].into_iter().flatten().map(|(source, _)| source).collect()
+                }
+            };
+            for source in sources {
+                *source = other(*source)?;
+            }
+        }
+        Some(self)
+    }
+
+    /// Whether a value is compared with a column. (Of an array each element is, not itself.)
+    pub fn compares(&self, source: Source) -> bool {
+        let of = |restriction: &Precise| match restriction {
+            Precise::Equal { values, .. } => values.iter().flatten().any(|one| *one == source),
+            Precise::AnyOf { .. } => false,
+            Precise::Range { low, high, .. } => {
+                [low, high].into_iter().flatten().any(|(one, _)| *one == source)
+            }
+        };
+        self.tables.iter().filter_map(|table| table.restriction.as_ref()).any(of)
+    }
+
     /// Puts the tags of an answer into `out`, instead of what is there. False: of some table every
     /// row had to be taken although the recipe restricts them; the tags are right all the same.
     pub fn tags(&self, values: &impl Values, tags: &Tags, out: &mut SmallVec<[Tag; 8]>) -> bool {

@@ -6,20 +6,10 @@ use wire::pg::frontend::BindTail;
 
 use crate::plan::{Plan, Slot};
 use crate::recipe::{Source, Value, Values};
+use crate::value::oid;
 
 /// Keys that are longer are not kept. Bytes.
 pub const KEY_BYTES_MAX: usize = 8 << 10;
-
-/// Source: `src/include/catalog/pg_type.dat`.
-mod oid {
-    pub const INT8: u32 = 20;
-    pub const INT2: u32 = 21;
-    pub const INT4: u32 = 23;
-    pub const TEXT: u32 = 25;
-    pub const UNKNOWN: u32 = 705;
-    pub const BPCHAR: u32 = 1042;
-    pub const VARCHAR: u32 = 1043;
-}
 
 const OID_BYTES: usize = 4;
 
@@ -38,7 +28,6 @@ pub struct Asked<'a> {
 /// One value: where its bytes are in the key.
 #[derive(Debug, Clone, Copy)]
 struct Given {
-    source: Source,
     type_oid: u32,
     binary: bool,
     /// None: NULL.
@@ -60,9 +49,9 @@ impl Request {
         self.key.clear();
         self.values.clear();
         self.utf8 = asked.utf8;
-        self.key.extend_from_slice(&plan.id.to_be_bytes());
+        self.key.extend_from_slice(&plan.id().to_be_bytes());
         self.key.extend_from_slice(&encoding.to_be_bytes());
-        if plan.settings {
+        if plan.settings() {
             self.key.extend_from_slice(&formatting.to_be_bytes());
         }
         let types = asked.bind.map_or(&[][..], |(_, types)| types.get(2..).unwrap_or_default());
@@ -80,9 +69,8 @@ impl Request {
                     let at = (number as usize).wrapping_sub(1);
                     match (given.get(at), declared(types, at, slot.type_oid)) {
                         (Some((binary, value)), Some(type_oid)) => {
-                            if type_oid != slot.type_oid {
-                                self.key.push(b'o');
-                                self.key.extend_from_slice(&type_oid.to_be_bytes());
+                            if !is_same(slot, type_oid) {
+                                self.put_type(type_oid);
                             }
                             let slot = Slot { type_oid, ..*slot };
                             self.parameter(&slot, *binary, *value)
@@ -118,16 +106,17 @@ impl Request {
 
     fn literal(&mut self, asked: &Asked<'_>, at: u32, slot: &Slot) -> bool {
         let Some(literal) = asked.literals.get(at as usize) else { return false };
+        self.put_width(slot, (literal.end - literal.start) as usize);
         let from = self.begin(b't');
         literal.put_value(asked.text, &mut self.key);
         self.end(slot, false, from)
     }
 
     fn parameter(&mut self, slot: &Slot, binary: bool, value: Option<&[u8]>) -> bool {
-        let Slot { source, type_oid, .. } = *slot;
+        let type_oid = slot.type_oid;
         let Some(value) = value else {
             self.key.push(b'0');
-            self.values.push(Given { source, type_oid, binary, at: None });
+            self.values.push(Given { type_oid, binary, at: None });
             return true;
         };
         // Whole numbers are written in one way, so that both protocols share what is kept.
@@ -137,14 +126,33 @@ impl Request {
             (oid::INT8, true, 8) => value.try_into().ok().map(i64::from_be_bytes),
             _ => None,
         };
-        let from = self.begin(if binary && number.is_none() { b'b' } else { b't' });
-        match number {
-            Some(number) => {
-                self.key.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
-            }
-            None => self.key.extend_from_slice(value),
+        let mut digits = itoa::Buffer::new();
+        let (binary, value) = match number {
+            Some(number) => (false, digits.format(number).as_bytes()),
+            None => (binary, value),
+        };
+        self.put_width(slot, value.len());
+        let from = self.begin(if binary { b'b' } else { b't' });
+        self.key.extend_from_slice(value);
+        self.end(slot, binary, from)
+    }
+
+    /// Whole numbers with few digits mean the same whatever the width of their type. For more of
+    /// them some type has no room, and PostgreSQL says so.
+    fn put_width(&mut self, slot: &Slot, length: usize) {
+        let fits = match slot.type_oid {
+            oid::INT2 => 4,
+            oid::INT4 | oid::INT8 => 9,
+            _ => return,
+        };
+        if slot.compared && length > fits {
+            self.put_type(slot.type_oid);
         }
-        self.end(slot, binary && number.is_none(), from)
+    }
+
+    fn put_type(&mut self, type_oid: u32) {
+        self.key.push(b'o');
+        self.key.extend_from_slice(&type_oid.to_be_bytes());
     }
 
     /// A kind and room for a length; where the value begins.
@@ -155,21 +163,23 @@ impl Request {
     }
 
     fn end(&mut self, slot: &Slot, binary: bool, from: usize) -> bool {
-        let Slot { source, type_oid, timely } = *slot;
+        let Slot { type_oid, timely, .. } = *slot;
         let length = (self.key.len() - from) as u32;
         self.key[from - 4..from].copy_from_slice(&length.to_be_bytes());
         let value = &self.key[from..];
         if timely && !binary && has_word(value) {
             return false;
         }
-        self.values.push(Given { source, type_oid, binary, at: Some((from as u32, length)) });
+        self.values.push(Given { type_oid, binary, at: Some((from as u32, length)) });
         true
     }
 }
 
 impl Values for Request {
+    /// The first value of the text is `Source::Parameter(1)`, whatever the request calls it.
     fn get(&self, source: Source) -> Option<(Value<'_>, u32)> {
-        let given = self.values.iter().find(|given| given.source == source)?;
+        let Source::Parameter(number) = source else { return None };
+        let given = self.values.get((number as usize).checked_sub(1)?)?;
         let bytes = given.at.map(|(from, length)| &self.key[from as usize..][..length as usize]);
         let readable = |bytes: &&[u8]| self.utf8 || bytes.is_ascii();
         let value = match bytes {
@@ -182,13 +192,31 @@ impl Values for Request {
     }
 }
 
+/// Whether it makes no difference that the client says this type.
+fn is_same(slot: &Slot, type_oid: u32) -> bool {
+    type_oid == slot.type_oid || slot.compared && common(type_oid) == common(slot.type_oid)
+}
+
+/// One type for all that mean the same where they are compared with a column.
+pub fn common(type_oid: u32) -> u32 {
+    match type_oid {
+        oid::INT2 | oid::INT4 => oid::INT8,
+        oid::VARCHAR => oid::TEXT,
+        other => other,
+    }
+}
+
+fn is_whole(type_oid: u32) -> bool {
+    common(type_oid) == oid::INT8
+}
+
 /// The type that a parameter has: the client's own choice goes before what PostgreSQL would take.
 /// None: what is known of the statement may not hold for this one.
 fn declared(types: &[u8], at: usize, known: u32) -> Option<u32> {
     let own = types.get(at * 4..at * 4 + 4).and_then(|oid| oid.try_into().ok());
     let own = own.map_or(0, u32::from_be_bytes);
     let family = |oid: u32| match oid {
-        oid::INT2 | oid::INT4 | oid::INT8 => 1,
+        _ if is_whole(oid) => 1,
         oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::UNKNOWN => 2,
         _ => 0,
     };

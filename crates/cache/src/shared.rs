@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use backend::moment::Moment;
 use backend::replication::PublishedTable;
 
@@ -98,6 +98,9 @@ pub struct Applied {
     pub lsn: u64,
 }
 
+/// Told of a position that somebody waits for.
+pub type Asked = Box<dyn Fn(u64) + Send + Sync>;
+
 /// See the module's documentation.
 pub struct Shared {
     pub tags: Tags,
@@ -111,6 +114,8 @@ pub struct Shared {
     /// The lowest position that somebody waits for.
     wanted: AtomicU64,
     wake: Box<dyn Fn() + Send + Sync>,
+    /// Who is told what somebody waits for.
+    asked: ArcSwapOption<Asked>,
     /// When the stream last said something, as [`Moment`] counts.
     told: AtomicU64,
     published: ArcSwap<HashMap<u32, PublishedTable>>,
@@ -168,6 +173,7 @@ impl Shared {
             definitions: AtomicU64::new(0),
             wanted: AtomicU64::new(u64::MAX),
             wake,
+            asked: ArcSwapOption::empty(),
             told: AtomicU64::new(0),
             published: ArcSwap::default(),
             unsettled: Mutex::default(),
@@ -230,7 +236,18 @@ impl Shared {
             return true;
         }
         self.wanted.fetch_min(lsn, Ordering::SeqCst);
-        self.lsn.load(Ordering::SeqCst) >= lsn
+        if self.lsn.load(Ordering::SeqCst) >= lsn {
+            return true;
+        }
+        if let Some(asked) = &*self.asked.load() {
+            asked(lsn);
+        }
+        false
+    }
+
+    /// From now on `asked` is called, by whoever waits, with each position that is not applied yet.
+    pub fn tell_wants(&self, asked: Asked) {
+        self.asked.store(Some(Arc::new(asked)));
     }
 
     /// Learns from a snapshot which commits are visible. `start` is what [`Shared::starts`] said

@@ -6,15 +6,17 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use cache::doorkeeper::Doorkeeper;
-use cache::plan::{Plan, Slot};
+use cache::plan::{Family, Plan, Slot};
+use cache::recipe::{Recipe, Source};
+use cache::request::common;
 use cache::shared::Shared;
 use cache::store::Store;
 use cache::tags::{Tags, TAGS_DEFAULT};
+use sql::{Scan, Use};
 
 use crate::control::caches::Registry;
-use crate::control::messages::{PoolName, ToWorker};
-use crate::route::Cacheable;
-use crate::worker::WorkerHandle;
+use crate::control::messages::PoolName;
+use crate::route::{Cacheable, Verdict};
 
 /// What is kept where nobody has said how much: in tests of workers.
 const MEMORY_DEFAULT: u64 = 64 << 20;
@@ -23,30 +25,40 @@ const MEMORY_DEFAULT: u64 = 64 << 20;
 pub struct Caches {
     store: Arc<Store>,
     databases: Mutex<HashMap<String, Arc<Shared>>>,
-    workers: Arc<OnceLock<Vec<WorkerHandle>>>,
-    plans: Mutex<Plans>,
+    /// Of each database.
+    tags: usize,
+    seed: u64,
+    wake: Arc<OnceLock<Wake>>,
+    families: Mutex<Families>,
     pub doorkeeper: Doorkeeper,
     /// Statements that somebody has named.
     pub named: Registry,
 }
 
-/// The plans that somebody has.
+/// Wakes all workers.
+type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// The families of which somebody has a plan.
 #[derive(Default)]
-struct Plans {
-    known: HashMap<(PoolName, Box<[u8]>), Known>,
+struct Families {
+    known: HashMap<Name, (Weak<Family>, u64)>,
     last: u64,
     sweep_at: usize,
 }
 
-struct Known {
-    plan: Weak<Plan>,
-    /// What it was made from.
-    verdict: Arc<Cacheable>,
-    /// Of [`Shared::definitions`].
-    definitions: u64,
+/// What tells families apart, beside the definitions that are in force.
+#[derive(PartialEq, Eq, Hash)]
+struct Name {
+    pool: PoolName,
+    /// As [`sql::normal_with`] has it.
+    text: Vec<u8>,
+    /// Type of each value, and whether its text may be a word that means a moment.
+    values: Vec<(u32, bool)>,
+    settings: bool,
+    recipe: Recipe,
 }
 
-/// Plans that are remembered before those that nobody has are dropped, at the least.
+/// Families that are remembered before those that nobody has are dropped, at the least.
 const SWEEP_AT: usize = 4096;
 
 impl fmt::Debug for Caches {
@@ -63,21 +75,28 @@ impl Default for Caches {
 
 impl Caches {
     pub fn new(memory: u64, named: Registry) -> Caches {
+        Caches::with_tags(memory, named, TAGS_DEFAULT, rand::random())
+    }
+
+    /// With so many tags for each database, which values share as `seed` says.
+    pub fn with_tags(memory: u64, named: Registry, tags: usize, seed: u64) -> Caches {
         Caches {
             store: Arc::new(Store::new(memory)),
             databases: Mutex::default(),
-            workers: Arc::default(),
-            plans: Mutex::default(),
+            tags,
+            seed,
+            wake: Arc::default(),
+            families: Mutex::default(),
             doorkeeper: Doorkeeper::default(),
             named,
         }
     }
 
-    /// The workers are there: they are woken when a stream has come as far as one of them waits
+    /// The workers are there: `wake` is called when a stream has come as far as one of them waits
     /// for.
-    pub fn serve(&self, workers: Vec<WorkerHandle>) {
+    pub fn serve(&self, wake: Wake) {
         // There is one set of workers in a process.
-        let _ = self.workers.set(workers);
+        let _ = self.wake.set(wake);
     }
 
     pub fn store(&self) -> Arc<Store> {
@@ -89,12 +108,9 @@ impl Caches {
         if let Some(known) = databases.get(name) {
             return known.clone();
         }
-        let workers = self.workers.clone();
-        let wake = move || {
-            let workers = workers.get().into_iter().flatten();
-            workers.for_each(|worker| worker.send(ToWorker::Applied));
-        };
-        let tags = Tags::new(TAGS_DEFAULT, rand::random());
+        let wake = self.wake.clone();
+        let wake = move || wake.get().into_iter().for_each(|wake| wake());
+        let tags = Tags::new(self.tags, self.seed);
         let shared = Arc::new(Shared::new(tags, Box::new(wake)));
         databases.insert(name.to_owned(), shared.clone());
         shared
@@ -108,39 +124,71 @@ impl Caches {
     }
 
     /// The plan of a statement that was found to be cacheable when `definitions` was the database's
-    /// count. The same one for all workers, and a new one when anything about it has changed, so
-    /// that what was kept under the old one is not found any more.
+    /// count. Its family is the same for all workers and for every way to write the statement, and
+    /// a new one when anything about it has changed, so that what was kept under the old one is not
+    /// found any more. None: its text is not understood.
     pub fn plan(
         &self,
         pool: &PoolName,
         text: &[u8],
-        verdict: &Arc<Cacheable>,
+        verdict: &Verdict,
         definitions: u64,
-    ) -> Arc<Plan> {
-        let shared = self.database(&pool.database);
-        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = (pool.clone(), Box::from(text));
-        if let Some(known) = plans.known.get(&name) {
-            let same = known.definitions == definitions && known.verdict == *verdict;
-            if let (true, Some(plan)) = (same, known.plan.upgrade()) {
-                return plan;
+    ) -> Option<Arc<Plan>> {
+        let cacheable = verdict.cache.as_ref().ok()?;
+        let mut scan = Scan::new();
+        if !scan.scan(text) {
+            return None;
+        }
+        let uses = verdict.literals.as_deref().unwrap_or_default();
+        let stays = |at: usize| uses.get(at).is_none_or(|r#use| *r#use == Use::Fixed);
+        let (text, sources) = sql::normal_with(scan.shape(), stays);
+        let slots = slots(cacheable, &sources)?;
+        let place = |wanted: Source| {
+            let at = sources.iter().position(|source| *source == wanted)?;
+            Some(Source::Parameter(u32::try_from(at).ok()? + 1))
+        };
+        let recipe = cacheable.recipe.clone().with_sources(place)?;
+        let value = |slot: &Slot| match slot.compared {
+            true => (common(slot.type_oid), slot.timely),
+            false => (slot.type_oid, slot.timely),
+        };
+        let values = slots.iter().map(value).collect();
+        let settings = cacheable.settings;
+        let name = Name { pool: pool.clone(), text, values, settings, recipe };
+        Some(Arc::new(Plan::new(self.family(name, definitions), slots)))
+    }
+
+    fn family(&self, name: Name, definitions: u64) -> Arc<Family> {
+        let shared = self.database(&name.pool.database);
+        let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, of)) = families.known.get(&name) {
+            if let (true, Some(family)) = (*of == definitions, known.upgrade()) {
+                return family;
             }
         }
-        plans.last += 1;
-        let slot = |slot: &crate::route::Slot| Slot {
-            source: slot.source,
-            type_oid: slot.type_oid,
-            timely: slot.timely,
-        };
-        let slots = verdict.slots.iter().map(slot).collect();
-        let recipe = verdict.recipe.clone();
-        let plan = Arc::new(Plan::new(shared, plans.last, recipe, slots, verdict.settings));
-        if plans.known.len() >= plans.sweep_at.max(SWEEP_AT) {
-            plans.known.retain(|_, known| known.plan.strong_count() > 0);
-            plans.sweep_at = plans.known.len() * 2;
+        families.last += 1;
+        let recipe = name.recipe.clone();
+        let family = Arc::new(Family::new(shared, families.last, recipe, name.settings));
+        if families.known.len() >= families.sweep_at.max(SWEEP_AT) {
+            families.known.retain(|_, (known, _)| known.strong_count() > 0);
+            families.sweep_at = families.known.len() * 2;
         }
-        let verdict = verdict.clone();
-        plans.known.insert(name, Known { plan: Arc::downgrade(&plan), verdict, definitions });
-        plan
+        families.known.insert(name, (Arc::downgrade(&family), definitions));
+        family
     }
+}
+
+/// What is known of the values, in their order.
+fn slots(cacheable: &Cacheable, sources: &[Source]) -> Option<Vec<Slot>> {
+    let slot = |source: &Source| {
+        let known = cacheable.slots.iter().find(|slot| slot.source == *source)?;
+        let once = sources.iter().filter(|other| *other == source).count() == 1;
+        Some(Slot {
+            source: *source,
+            type_oid: known.type_oid,
+            timely: known.timely,
+            compared: once && cacheable.recipe.compares(*source),
+        })
+    };
+    sources.iter().map(slot).collect()
 }

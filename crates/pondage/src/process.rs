@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::console::operator::Operator;
 use crate::console::{Console, Process};
 use crate::control::caches::Registry;
-use crate::control::messages::{Shutdown, ToControl};
+use crate::control::messages::{Shutdown, ToControl, ToWorker};
 use crate::control::signals::Signals;
 use crate::control::{tls, Control};
 use crate::link::Door;
@@ -135,7 +135,10 @@ fn run(
     let epoch = SystemTime::now();
     let shared = redis_shared(&config);
     let caches = Arc::new(Caches::new(config.cache.memory, Registry::new(&config)));
-    caches.serve(handles.clone());
+    let workers = handles.clone();
+    caches.serve(Box::new(move || {
+        workers.iter().for_each(|worker| worker.send(ToWorker::Applied));
+    }));
     let control = Arc::new(Control::new(
         config.clone(),
         listen_tls.clone(),

@@ -134,6 +134,12 @@ impl History {
         Duration::from_micros(u64::from(self.joined_us))
     }
 
+    /// How long one of them takes in PostgreSQL; zero: that is not known yet.
+    pub fn usual(&self) -> Duration {
+        let us = if self.joined > 0 { self.joined_us } else { self.alone_us };
+        Duration::from_micros(u64::from(us))
+    }
+
     fn is_short(&self, short: Duration) -> bool {
         let alone = Duration::from_micros(u64::from(self.alone_us));
         self.banned == 0 && alone <= short * ALONE_TIMES

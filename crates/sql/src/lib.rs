@@ -16,6 +16,6 @@ pub use analysis::{
     Restriction, Source, Statement, TableRead, Test, Unparsed, Use,
 };
 pub use leading::{after, blank, leading, next_word, says, Dropped, Leading};
-pub use normal::normal;
+pub use normal::{normal, normal_with};
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
 pub use session::{leaves, transaction, Leaves, Transaction};

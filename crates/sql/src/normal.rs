@@ -7,6 +7,7 @@
 //! It is a name, not a statement to be run: of `a = $1 or b = $1` it says `a=$1 or b=$2`.
 
 use crate::scan::LiteralKind;
+use crate::Source;
 
 /// What two pieces of text are to one another.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,8 +22,16 @@ enum Part {
 
 /// The normal text of a shape, as [`crate::Scan::shape`] gives it.
 pub fn normal(shape: &[u8]) -> Vec<u8> {
+    normal_with(shape, |_| false).0
+}
+
+/// The normal text, but for the literals that can be nothing else: `keeps` says of the n-th one
+/// whether it is such, and it stays as it is in the shape. And where the values are, in order of
+/// appearance; a parameter that is named twice is there twice.
+pub fn normal_with(shape: &[u8], keeps: impl Fn(usize) -> bool) -> (Vec<u8>, Vec<Source>) {
     let mut out = Vec::with_capacity(shape.len() + 16);
-    let mut values = 0u32;
+    let mut sources = Vec::new();
+    let (mut values, mut literals) = (0u32, 0u32);
     let mut last = Part::Alone;
     let mut rest = shape;
     while let Some((&byte, after)) = rest.split_first() {
@@ -38,7 +47,11 @@ pub fn normal(shape: &[u8]) -> Vec<u8> {
             _ => {}
         }
         let text = &rest[..length];
-        if is_value(text) {
+        let source = source(text, literals);
+        literals += u32::from(matches!(source, Some(Source::Literal(_))));
+        sources.extend(source);
+        let kept = matches!(source, Some(Source::Literal(at)) if keeps(at as usize));
+        if source.is_some() && !kept {
             values += 1;
             out.extend_from_slice(format!("${values}").as_bytes());
         } else if byte == b'"' {
@@ -49,7 +62,7 @@ pub fn normal(shape: &[u8]) -> Vec<u8> {
         last = part;
         rest = &rest[length..];
     }
-    out
+    (out, sources)
 }
 
 /// The kind and the length of the piece that `text` begins with.
@@ -89,8 +102,17 @@ fn is_literal(byte: u8) -> bool {
     [Int4, Int8, Numeric, Text].iter().any(|kind| kind.byte() == byte)
 }
 
-fn is_value(piece: &[u8]) -> bool {
-    matches!(piece, [b'$', _, ..]) || matches!(piece, [byte] if is_literal(*byte))
+/// The value that a piece stands for; `literals` came before it.
+fn source(piece: &[u8], literals: u32) -> Option<Source> {
+    match piece {
+        [b'$', number @ ..] if !number.is_empty() => {
+            // A number that is too large belongs to no parameter that could be bound.
+            let number = std::str::from_utf8(number).ok()?.parse().unwrap_or(u32::MAX);
+            Some(Source::Parameter(number))
+        }
+        [byte] if is_literal(*byte) => Some(Source::Literal(literals)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -144,6 +166,24 @@ mod tests {
         ] {
             assert_ne!(of(one), of(other));
         }
+    }
+
+    #[test]
+    fn values_are_told_in_order_of_appearance_and_what_is_kept_stays() {
+        use Source::{Literal, Parameter};
+        let with = |text: &str, kept: &[usize]| {
+            let mut scan = Scan::new();
+            assert!(scan.scan(text.as_bytes()), "{text}");
+            let (normal, sources) = normal_with(scan.shape(), |at| kept.contains(&at));
+            (String::from_utf8(normal).expect("UTF-8"), sources)
+        };
+        let (text, sources) = with("select a from t where b = $2 and c in (5, $1, 'x', $2)", &[]);
+        assert_eq!(text, "select a from t where b=$1 and c in($2,$3,$4,$5)");
+        assert_eq!(sources, [Parameter(2), Literal(0), Parameter(1), Literal(1), Parameter(2)]);
+        let (text, sources) = with("select a from t where b = 7 order by 1", &[1]);
+        assert_eq!(text, "select a from t where b=$1 order by \u{1}");
+        assert_eq!(sources, [Literal(0), Literal(1)]);
+        assert_ne!(text, with("select a from t where b = 7 order by $1", &[]).0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The auditor: it compares, and stops what is wrong.
 
-use super::place::{figure, Cached, Place};
+use super::place::{Cached, Place};
 use crate::kit::wait;
 
 /// More than one of so many hits is audited.
@@ -14,10 +14,10 @@ fn what_is_kept_is_compared_now_and_then() {
     client.warm("select v from t where id = 1");
     let audited = wait::within(wait::DEADLINE, || {
         client.warm("select v from t where id = 1");
-        (figure(&place, "pondage_cache_audits_total") > 0).then_some(())
+        (place.figure("audits_total") > 0).then_some(())
     });
     assert_eq!(audited, Some(()), "nothing was audited");
-    assert_eq!(figure(&place, "pondage_cache_mismatches_total"), 0);
+    assert_eq!(place.figure("mismatches_total"), 0);
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_function_that_is_not_what_it_says_is_found_out_and_its_statement_stopped() 
     place.beside().run("update hidden set v = 2");
     let stopped = wait::within(wait::DEADLINE, || {
         (0..ENOUGH).for_each(|_| drop(client.rows(sql)));
-        (figure(&place, "pondage_cache_mismatches_total") > 0).then_some(())
+        (place.figure("mismatches_total") > 0).then_some(())
     });
     assert_eq!(stopped, Some(()), "nobody noticed");
     client.never_hits(sql);

@@ -1,7 +1,7 @@
 //! Transactions that begin with cached reads: no server knows of them until one has to.
 
 use super::place::{Cached, Place};
-use crate::kit::{Gateway, WireClient};
+use crate::kit::{wait, Gateway, WireClient};
 use crate::traps::batch::Batch;
 
 const TABLE: &str = "create table t(id int primary key, n int not null);
@@ -309,4 +309,20 @@ fn reads_that_only_ever_come_in_transactions_are_cached_too() {
             client.one(OTHER);
         }
     });
+}
+
+#[test]
+fn reads_of_clients_that_do_everything_in_transactions_are_kept_as_well() {
+    let place = Place::start(TABLE);
+    let mut client = place.client();
+    // Nobody with such settings has read outside of a transaction.
+    client.run("set timezone = 'Asia/Tokyo'");
+    let hit = wait::within(wait::DEADLINE, || {
+        client.run("begin");
+        let row = client.one(READ);
+        let hit = client.was_hit();
+        client.run("commit");
+        hit.then_some(row)
+    });
+    assert_eq!(hit.as_deref(), Some("10"));
 }

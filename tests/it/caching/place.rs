@@ -1,7 +1,5 @@
 //! A gateway that caches, its database, and whether a statement was answered from the cache.
 
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::kit::cluster::{Cluster, APP, APP_PASSWORD};
@@ -108,13 +106,10 @@ impl Place {
         self.cluster
     }
 
-    /// One of the cache's figures, as told for Prometheus.
+    /// One of the cache's figures.
     #[track_caller]
-    pub fn figure(&self, name: &str) -> f64 {
-        let all = figures(self.gateway.http_port).expect("figures");
-        let line = all.lines().find(|line| line.split(['{', ' ']).next() == Some(name));
-        let line = line.unwrap_or_else(|| panic!("{name} is not among\n{all}"));
-        line.rsplit(' ').next().expect("a value").parse().expect("a number")
+    pub fn figure(&self, name: &str) -> u64 {
+        self.gateway.figure(&format!("pondage_cache_{name}"))
     }
 
     /// Behind each of `writes`, made beside the gateway and through it in turns, all `reads` give
@@ -165,28 +160,11 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let figures = figures(self.gateway.http_port).unwrap_or_default();
-            eprintln!("--- the cache's figures:\n{figures}");
+            let page = self.gateway.page("/metrics").unwrap_or_default();
+            let figures = page.lines().filter(|line| line.starts_with("pondage_cache_"));
+            eprintln!("--- the cache's figures:\n{}", figures.collect::<Vec<_>>().join("\n"));
         }
     }
-}
-
-/// One of the cache's figures, over all users.
-#[track_caller]
-pub fn figure(place: &Place, name: &str) -> u64 {
-    let all = figures(place.gateway.http_port).expect("the HTTP door answers");
-    let of_it = all.lines().filter(|line| line.split(['{', ' ']).next() == Some(name));
-    of_it.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
-}
-
-/// Those of the cache, as told for Prometheus.
-fn figures(port: u16) -> io::Result<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    let lines = text.lines().filter(|line| line.starts_with("pondage_cache_"));
-    Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
 #[track_caller]

@@ -1,7 +1,8 @@
 //! A running Pondage.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -123,6 +124,27 @@ impl Gateway {
     #[track_caller]
     pub fn show(&self, what: &str) -> Vec<BTreeMap<String, String>> {
         self.console().table(&format!("show {what}"))
+    }
+
+    /// A page of the HTTP door, with its head.
+    ///
+    /// # Errors
+    /// The gateway is not there.
+    pub fn page(&self, path: &str) -> io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.http_port))?;
+        let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes())?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page)?;
+        Ok(page)
+    }
+
+    /// One of the figures for Prometheus, over all databases and users.
+    #[track_caller]
+    pub fn figure(&self, name: &str) -> u64 {
+        let page = self.page("/metrics").expect("the HTTP door answers");
+        let of_it = page.lines().filter(|line| line.split(['{', ' ']).next() == Some(name));
+        of_it.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
     }
 
     /// Replaces the configuration file, keeping the doors, without telling the gateway.

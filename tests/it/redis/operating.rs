@@ -2,8 +2,7 @@
 //! can't be used.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader, Write};
 use std::time::{Duration, Instant};
 
 use super::open;
@@ -30,12 +29,7 @@ fn metrics(gateway: &Gateway) -> String {
 }
 
 fn page(gateway: &Gateway, path: &str) -> String {
-    let mut socket = TcpStream::connect(("127.0.0.1", gateway.http_port)).expect("the HTTP door");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    socket.write_all(request.as_bytes()).expect("written");
-    let mut page = String::new();
-    socket.read_to_string(&mut page).expect("a page");
-    page
+    gateway.page(path).expect("a page")
 }
 
 /// SHOW REDIS has this reason, and so has the log.

@@ -32,6 +32,12 @@ pub const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 
 const STATUS_INTERVAL_MIN: Duration = Duration::from_millis(10);
 
+/// While somebody waits for a position, the server is asked when nothing was heard of one for so
+/// long: mostly it tells by itself. The pause is doubled each time that its answer is not far
+/// enough, up to a limit: what is not in its log's files yet it can't tell.
+pub const ASK_PAUSE: Duration = Duration::from_millis(1);
+pub const ASK_PAUSE_MAX: Duration = Duration::from_millis(100);
+
 /// Most bytes of one message: a row with its old one, as text. A longer one ends the stream; the
 /// next begins behind it.
 pub const MESSAGE_BYTES_MAX: usize = 256 << 20;
@@ -89,6 +95,11 @@ pub struct Client {
     /// A keepalive was asked for, and is wanted again after that.
     pinged: bool,
     ping_again: bool,
+    /// The furthest position that somebody waits for; zero if nobody does.
+    wanted: u64,
+    /// When the server last said how far it is, or was asked.
+    moved: Moment,
+    ask_pause: Duration,
     /// Every position is reported at once: somebody waits for it.
     pub eager: bool,
 }
@@ -115,6 +126,9 @@ impl Client {
             sent: (now, 0),
             pinged: false,
             ping_again: false,
+            wanted: 0,
+            moved: now,
+            ask_pause: ASK_PAUSE,
             eager: false,
         }
     }
@@ -194,7 +208,12 @@ impl Client {
         };
         // What was told before an error counts.
         if self.is_further {
-            changes.progress(self.told + self.page_header());
+            let reached = self.reached();
+            self.moved = now;
+            if self.wanted <= reached {
+                self.wanted = 0;
+            }
+            changes.progress(reached);
             if self.eager {
                 self.report(now, false);
             }
@@ -202,13 +221,13 @@ impl Client {
         done
     }
 
-    /// Where a record has ended with its page, the next is inserted behind the next page's header:
-    /// `pg_current_wal_insert_lsn` is further than the stream comes before something is written.
-    /// Nothing but a header can end there.
-    fn page_header(&self) -> u64 {
+    /// Nothing before this is still to be told. Where a record has ended with its page, the next is
+    /// inserted behind the next page's header: `pg_current_wal_insert_lsn` is further than the
+    /// stream comes before something is written. Nothing but a header can end there.
+    fn reached(&self) -> u64 {
         match self.told.checked_rem(self.options.server.wal_block) {
-            Some(0) => PAGE_HEADER_BYTES,
-            _ => 0,
+            Some(0) => self.told + PAGE_HEADER_BYTES,
+            _ => self.told,
         }
     }
 
@@ -351,6 +370,32 @@ impl Client {
         }
     }
 
+    /// Somebody waits until this position is reached: the server is asked how far it is, unless it
+    /// has just said so, and again from time to time until it is there.
+    pub fn want(&mut self, position: u64, now: Moment) {
+        if self.phase != Phase::Streaming || position <= self.reached().max(self.wanted) {
+            return;
+        }
+        (self.wanted, self.ask_pause) = (position, ASK_PAUSE);
+        self.ask(now);
+    }
+
+    /// Asks if it is time; whether it was.
+    fn ask(&mut self, now: Moment) -> bool {
+        let due = self.ask_at().is_some_and(|at| at <= now);
+        if due {
+            self.moved = now;
+            self.pinged = true;
+            self.report(now, true);
+        }
+        due
+    }
+
+    fn ask_at(&self) -> Option<Moment> {
+        let asks = self.wanted != 0 && !self.pinged;
+        asks.then(|| self.moved.after(self.ask_pause))
+    }
+
     fn report(&mut self, now: Moment, reply: bool) {
         if !reply && self.sent == (now, self.told) {
             return;
@@ -373,7 +418,9 @@ impl Client {
             Phase::Creating => None,
             Phase::Starting => Some(self.heard.after(self.options.silence)),
             Phase::Streaming => {
-                Some(self.heard.after(self.options.silence).min(self.sent.0.after(self.interval())))
+                let report = self.sent.0.after(self.interval());
+                let next = self.heard.after(self.options.silence).min(report);
+                Some(self.ask_at().map_or(next, |at| at.min(next)))
             }
         }
     }
@@ -388,7 +435,13 @@ impl Client {
             let silence = self.options.silence;
             return Err(Ended::Lost(format!("nothing was heard of the server for {silence:?}")));
         }
-        if self.phase == Phase::Streaming && now.since(self.sent.0) >= self.interval() {
+        if self.phase != Phase::Streaming {
+            return Ok(());
+        }
+        if self.ask(now) {
+            self.ask_pause = (self.ask_pause * 2).min(ASK_PAUSE_MAX);
+        }
+        if now.since(self.sent.0) >= self.interval() {
             let quiet = self.heard <= self.sent.0;
             self.pinged |= quiet;
             self.report(now, quiet);

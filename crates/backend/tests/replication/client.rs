@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use backend::moment::Moment;
-use backend::replication::client::{Phase, MESSAGE_BYTES_MAX};
+use backend::replication::client::{Phase, ASK_PAUSE, ASK_PAUSE_MAX, MESSAGE_BYTES_MAX};
 use backend::replication::Ended;
 use proptest::prelude::*;
 use wire::pg::pgoutput::{Message, Oids, Old, Prepared, Tuple};
@@ -207,6 +207,44 @@ fn one_ping_is_under_way_and_one_more_stands_for_all_later_ones() {
     rig.client.ping(Moment(7));
     rig.hear(&keepalive(300, false), 8).expect("an answer");
     assert_eq!((rig.told.progress, rig.told.progressed), (300, 4));
+}
+
+#[test]
+fn a_position_that_somebody_waits_for_is_asked_for_until_it_is_there() {
+    let mut rig = Rig::streaming(150_000);
+    rig.hear(&keepalive(START, false), 1).expect("the first answer");
+    rig.said();
+    let pause = u64::try_from(ASK_PAUSE.as_micros()).expect("short");
+    let quiet = rig.client.next_tick();
+    rig.client.want(START, Moment(2));
+    assert_eq!((rig.reported(), rig.client.next_tick()), (vec![], quiet), "it is there");
+
+    rig.client.want(300, Moment(2));
+    assert_eq!(rig.reported(), [], "it has just said how far it is");
+    let mut due = 1 + pause;
+    assert_eq!(rig.client.next_tick(), Some(Moment(due)));
+    rig.client.want(250, Moment(3));
+    rig.client.tick(Moment(due)).expect("time to ask");
+    assert!(rig.reported()[0].reply);
+    rig.client.want(400, Moment(due + 1));
+    rig.client.tick(Moment(due + 10 * pause)).expect("no answer yet");
+    assert_eq!(rig.reported(), [], "one question is under way");
+
+    // It is asked again, and more and more seldom.
+    for doublings in 0..20 {
+        rig.hear(&keepalive(200, false), due).expect("not far enough");
+        due += (pause << doublings).min(u64::try_from(ASK_PAUSE_MAX.as_micros()).expect("short"));
+        assert_eq!(rig.client.next_tick(), Some(Moment(due)));
+        rig.client.tick(Moment(due - 1)).expect("too early");
+        assert_eq!(rig.reported(), []);
+        rig.client.tick(Moment(due)).expect("time to ask");
+        assert_eq!(rig.reported().len(), 1);
+    }
+    rig.hear(&keepalive(400, false), due).expect("there it is");
+    assert!(rig.client.next_tick() > Some(Moment(due + SECOND)), "nobody waits any more");
+    // After a while of silence at once.
+    rig.client.want(500, Moment(due + pause));
+    assert!(rig.reported()[0].reply);
 }
 
 #[test]

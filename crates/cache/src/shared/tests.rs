@@ -148,3 +148,15 @@ fn who_wants_a_position_is_woken_when_it_is_reached() {
     shared.lose("gone");
     assert_eq!(woken(), 1);
 }
+
+#[test]
+fn what_is_waited_for_is_told_to_the_stream() {
+    static WANTED: AtomicU64 = AtomicU64::new(0);
+    let shared = followed();
+    shared.tell_wants(Box::new(|lsn| WANTED.store(lsn, Ordering::Relaxed)));
+    shared.reach(20);
+    assert!(shared.want(20));
+    assert_eq!(WANTED.load(Ordering::Relaxed), 0, "it is there");
+    assert!(!shared.want(30));
+    assert_eq!(WANTED.load(Ordering::Relaxed), 30);
+}

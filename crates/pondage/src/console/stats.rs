@@ -204,6 +204,7 @@ fn add_cached(totals: &mut Cached, more: &Cached) {
         waits,
         too_old,
         unsettled,
+        leased,
         unserved,
         audits,
         mismatches,
@@ -215,6 +216,7 @@ fn add_cached(totals: &mut Cached, more: &Cached) {
     totals.waits += waits;
     totals.too_old += too_old;
     totals.unsettled += unsettled;
+    totals.leased += leased;
     totals.unserved += unserved;
     totals.audits += audits;
     totals.mismatches += mismatches;

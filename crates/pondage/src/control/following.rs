@@ -31,8 +31,9 @@ impl Control {
         };
         let shared = self.caches.database(&config.database);
         let applier = Applier::new(shared.clone());
-        let consumer = Timed { applier, shared, began: self.began };
-        streams.follow(config, proven, options, Box::new(consumer));
+        let consumer = Timed { applier, shared: shared.clone(), began: self.began };
+        let tap = streams.follow(config, proven, options, Box::new(consumer));
+        shared.tell_wants(Box::new(move |lsn| tap.want(lsn)));
     }
 }
 

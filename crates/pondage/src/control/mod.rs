@@ -42,6 +42,7 @@ use crate::caches::Caches;
 use crate::config::{CacheMode, Config, PoolConfig};
 use crate::console::Console;
 use crate::link::{Door, Ends, Link};
+use crate::route::Verdict;
 use crate::stream::Streams;
 use crate::worker::{redis, WorkerHandle};
 use authquery::AuthQueries;
@@ -189,11 +190,15 @@ impl Control {
                     false => 0,
                 };
                 let verdict = self.judges.judge(&config, proven, &text).await.map(Box::new);
-                let cacheable =
-                    verdict.as_ref().ok().and_then(|verdict| verdict.cache.as_ref().ok());
-                let kept = cacheable
-                    .filter(|cacheable| caches && self.caches.follows(&config.database, cacheable))
-                    .map(|cacheable| self.caches.plan(&pool, &text, cacheable, definitions));
+                let follows = |verdict: &Verdict| {
+                    let cacheable = verdict.cache.as_ref();
+                    caches && cacheable.is_ok_and(|all| self.caches.follows(&config.database, all))
+                };
+                let kept = verdict
+                    .as_ref()
+                    .ok()
+                    .filter(|verdict| follows(verdict))
+                    .and_then(|verdict| self.caches.plan(&pool, &text, verdict, definitions));
                 if kept.as_ref().is_some_and(|plan| !plan.is_watched()) {
                     // Where nothing is written the stream would tell nothing for a while.
                     let streams = self.streams.get().and_then(Option::as_ref);

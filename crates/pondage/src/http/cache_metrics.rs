@@ -30,7 +30,7 @@ pub fn families(page: &mut Exposition, pools: &[PoolSnapshot], caches: &Caches) 
 
 type Counter = (&'static str, &'static str, fn(&Cached) -> u64);
 
-const COUNTERS: [Counter; 10] = [
+const COUNTERS: [Counter; 11] = [
     ("pondage_cache_hits_total", "Reads answered from memory.", |cached| cached.hits),
     (
         "pondage_cache_advised_total",
@@ -51,6 +51,12 @@ const COUNTERS: [Counter; 10] = [
         "pondage_cache_unsettled_total",
         "Answers that were not kept because a change of their rows was not known to be visible.",
         |cached| cached.unsettled,
+    ),
+    (
+        "pondage_cache_leased_total",
+        "Misses while PostgreSQL was asked for the same; they waited for that answer, or went \
+         to PostgreSQL without keeping theirs.",
+        |cached| cached.leased,
     ),
     ("pondage_cache_unserved_total", "Reads that came while there was no stream.", |cached| {
         cached.unserved

@@ -212,10 +212,18 @@ impl Database {
                 () = tokio::time::sleep_until(ticks), if tick.is_some() => {
                     stream.client.tick(self.clock.now())?;
                 }
-                () = self.tap.0.pings.notified() => stream.client.ping(self.clock.now()),
+                () = self.tap.0.pings.notified() => self.pinged(&mut stream.client),
                 Some(event) = told.recv() => self.event(event, &mut stream.client),
                 ended = &mut watched => return Err(ended),
             }
+        }
+    }
+
+    fn pinged(&self, client: &mut Client) {
+        let now = self.clock.now();
+        client.want(self.tap.0.wanted.load(Ordering::Acquire), now);
+        if self.tap.0.pinged.swap(false, Ordering::AcqRel) {
+            client.ping(now);
         }
     }
 
@@ -249,6 +257,8 @@ impl Database {
     }
 
     fn follows(&mut self) {
+        // Those of an earlier stream may be another server's.
+        self.tap.0.wanted.store(0, Ordering::Release);
         self.tap.set(|standing| {
             standing.state = State::Following;
             standing.begun += 1;

@@ -16,7 +16,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -81,8 +81,12 @@ pub struct Streams {
 pub struct Tap(Arc<Shared>);
 
 struct Shared {
-    /// Somebody wants to know how far the server is.
+    /// Somebody wants to know how far the server is, or that it comes as far as `wanted`.
     pings: Notify,
+    /// A ping was asked for.
+    pinged: AtomicBool,
+    /// The furthest position that somebody waits for, of this stream.
+    wanted: AtomicU64,
     stopped: AtomicBool,
     /// It has become true.
     stop: Notify,
@@ -145,6 +149,8 @@ impl Streams {
         let standing = Mutex::new(Standing::new(&config.database, &options.publication));
         let tap = Tap(Arc::new(Shared {
             pings: Notify::new(),
+            pinged: AtomicBool::new(false),
+            wanted: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             stop: Notify::new(),
             standing,
@@ -184,7 +190,16 @@ impl Tap {
     /// Has the server say how far its log is: [`Changes::progress`] follows, when all before it
     /// has been told. Calls while one is under way are answered by one more.
     pub fn ping(&self) {
+        self.0.pinged.store(true, Ordering::Release);
         self.0.pings.notify_one();
+    }
+
+    /// Somebody waits until everything before this position has been told: the server is asked
+    /// for it where it does not tell by itself.
+    pub fn want(&self, position: u64) {
+        if self.0.wanted.fetch_max(position, Ordering::AcqRel) < position {
+            self.0.pings.notify_one();
+        }
     }
 
     pub fn standing(&self) -> Standing {

@@ -136,6 +136,8 @@ pub struct Cached {
     pub too_old: u64,
     /// Not kept, because a change of the same rows was not known to be visible.
     pub unsettled: u64,
+    /// Missed while somebody else asked for the same.
+    pub leased: u64,
     /// There was no stream.
     pub unserved: u64,
     /// Hits that were asked of PostgreSQL all the same, and compared.

@@ -3,6 +3,8 @@
 //! Beside the pooler it asks a PostgreSQL of its own (`direct`). Every message that comes from
 //! the pooler must be the one that `direct` gives at this place, byte by byte.
 
+mod copies;
+
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -14,7 +16,8 @@ use wire::pg::frontend::{self, Target};
 use wire::pg::startup;
 
 use crate::ledger::{Deed, News};
-use crate::postgres::{take_messages, Message, Postgres, Step};
+use crate::postgres::{take_messages, Message, Postgres, Step, UNKNOWN};
+use crate::reader::Said;
 
 pub const PASSWORD: &str = "pencil";
 
@@ -41,6 +44,31 @@ pub struct Habits {
     pub big: usize,
     /// A FATAL may come at any time.
     pub storm: bool,
+    /// Reads whose results may be kept, and what changes them.
+    pub reads: Option<Reading>,
+}
+
+/// What the clients of a run read.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    pub clients: usize,
+    /// What they ask for most of the time.
+    pub often: Vec<Said>,
+    pub writes: f64,
+    /// Sessions are made unlike others.
+    pub strange: bool,
+    /// In words that are not known to do so.
+    pub unseen: bool,
+}
+
+/// When a message had come whole.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    pub time: u64,
+    /// The state of the data.
+    pub state: u64,
+    /// Definitions that somebody had heard of.
+    pub defined: usize,
 }
 
 enum Phase {
@@ -61,6 +89,7 @@ struct CopyPlan {
 
 pub struct Client {
     pub mark: String,
+    pub database: String,
     pub plane: usize,
     pub slot: Option<u32>,
     pub to_send: VecDeque<u8>,
@@ -69,7 +98,7 @@ pub struct Client {
     pub direct: Postgres,
     direct_out: Vec<u8>,
     expected: VecDeque<Message>,
-    startup: Vec<(String, String)>,
+    pub(crate) startup: Vec<(String, String)>,
     parameters: Vec<(String, String)>,
     pub key: Option<(u32, Vec<u8>)>,
     keys: Option<(Vec<u8>, ScramKeys)>,
@@ -80,6 +109,24 @@ pub struct Client {
     copy: Option<CopyPlan>,
     /// What follows has to wait until all is answered.
     alone: bool,
+    /// What it says next, each when all before is answered.
+    pub script: VecDeque<Vec<u8>>,
+    /// Its own number, which says what it may write.
+    pub number: usize,
+    /// Statements that it has prepared for reads.
+    pub prepared: Vec<String>,
+    /// Bytes that have been taken from it.
+    pub given: u64,
+    /// Where the messages end that have not come whole.
+    ends: VecDeque<u64>,
+    /// Of all messages.
+    pub arrivals: Vec<Arrival>,
+    /// It is in a transaction of which no server knows.
+    pub late: bool,
+    /// It has been shown this state, or a later one.
+    pub floor: u64,
+    /// And these definitions.
+    pub defined: usize,
     /// Whether something is outstanding, while that is known.
     outstanding: Option<bool>,
     /// It sends no more, and its end follows what it has sent.
@@ -127,6 +174,7 @@ impl Client {
         direct.single = habits.statement_mode;
         Client {
             mark: format!("c{number}"),
+            database: database.to_owned(),
             plane,
             slot: None,
             to_send: first.into(),
@@ -144,6 +192,15 @@ impl Client {
             serial: 0,
             copy: None,
             alone: false,
+            script: VecDeque::new(),
+            number,
+            prepared: Vec::new(),
+            given: 0,
+            ends: VecDeque::new(),
+            arrivals: Vec::new(),
+            late: false,
+            floor: 0,
+            defined: 0,
             outstanding: None,
             vanished: false,
             fatal: None,
@@ -170,13 +227,25 @@ impl Client {
 
     /// Sends whole messages.
     pub fn send(&mut self, mut bytes: Vec<u8>) {
+        let mut end = self.given + self.to_send.len() as u64;
         self.to_send.extend(&bytes);
         let messages = take_messages(&mut bytes);
         for message in &messages {
+            end += message.bytes.len() as u64;
+            self.ends.push_back(end);
             self.note(format!("> {}", show(message)));
         }
         self.direct.read(messages);
         self.outstanding = None;
+    }
+
+    /// So many bytes have been taken from it.
+    pub fn arrive(&mut self, bytes: usize, arrival: Arrival) {
+        self.given += bytes as u64;
+        while self.ends.front().is_some_and(|end| *end <= self.given) {
+            self.ends.pop_front();
+            self.arrivals.push(arrival);
+        }
     }
 
     /// Whether an answer is to come.
@@ -277,6 +346,7 @@ impl Client {
         }
         match self.expected.front() {
             Some(right) if right.bytes.starts_with(&self.received) => Ok(()),
+            Some(right) if is_unknown(right) && self.received[0] == right.tag => Ok(()),
             right => Err(format!(
                 "a message was cut, and what there is of it is wrong: {:?} instead of {:?}",
                 String::from_utf8_lossy(&self.received),
@@ -382,7 +452,13 @@ impl Client {
             self.collect();
         }
         let right = self.expected.pop_front().expect("it has just come");
-        let alike = right.bytes == message.bytes
+        let found = is_unknown(&right) && message.tag == right.tag;
+        if let Some(asked) = found.then(|| self.direct.asked.pop_front()).flatten() {
+            let text = String::from_utf8_lossy(message.body().get(6..).unwrap_or_default());
+            self.news.push(News::Read(Box::new(asked), text.into_owned()));
+        }
+        let alike = found
+            || right.bytes == message.bytes
             || (code(&right).is_some_and(|code| code == "0A000" || code == "57014")
                 && code(&right) == code(&message));
         if !alike {
@@ -431,7 +507,7 @@ impl Client {
         }
     }
 
-    fn next_mark(&mut self) -> String {
+    pub(crate) fn next_mark(&mut self) -> String {
         self.serial += 1;
         format!("{}-{}", self.mark, self.serial)
     }
@@ -446,6 +522,13 @@ impl Client {
             // An answer that is neither CopyInResponse nor an error: the COPY was skipped.
             self.copy = None;
             self.alone = false;
+        }
+        if let Some(next) = (!busy).then(|| self.script.pop_front()).flatten() {
+            self.send(next);
+            if self.operations == 0 && self.script.is_empty() {
+                self.finish();
+            }
+            return;
         }
         if self.operations == 0 && !busy && habits.session_mode && !self.stays {
             // The others wait for its server.
@@ -474,7 +557,7 @@ impl Client {
             return;
         }
         self.operate(random, habits);
-        if self.operations == 0 {
+        if self.operations == 0 && self.script.is_empty() {
             self.finish();
         }
     }
@@ -517,6 +600,9 @@ impl Client {
     }
 
     fn operate(&mut self, random: &mut StdRng, habits: &Habits) {
+        if let Some(reads) = habits.reads.as_ref().filter(|_| random.random_bool(0.75)) {
+            return self.read_or_write(random, reads, habits);
+        }
         if habits.lone && random.random_bool(0.9) {
             return self.one(random, habits);
         }
@@ -691,66 +777,6 @@ impl Client {
             _ => frontend::put_flush(out),
         }
     }
-
-    fn copy_in(&mut self, random: &mut StdRng, habits: &Habits) {
-        let mark = self.next_mark();
-        let (mut out, mut data) = (Vec::new(), Vec::new());
-        let simple = random.random_bool(0.5);
-        let mut text = format!("copyin '{mark}'");
-        // libpq sends a Sync at once; PostgreSQL takes no notice of it while it copies.
-        let needs_sync = !simple && random.random_bool(0.5);
-        // With such a Sync a client can't know how many ReadyForQuery it will get.
-        if (simple || needs_sync) && random.random_bool(0.15) {
-            text = format!("copyearly '{mark}'");
-        }
-        if simple {
-            frontend::put_query(&mut out, &text);
-        } else {
-            frontend::put_parse(&mut out, b"", text.as_bytes(), &[]);
-            frontend::put_bind(&mut out, b"", b"", &[]);
-            frontend::put_execute(&mut out, b"", 0);
-            if needs_sync {
-                frontend::put_flush(&mut out);
-            } else {
-                frontend::put_sync(&mut out);
-            }
-        }
-        for row in 0..random.random_range(0..5) {
-            let good = if random.random_bool(0.1) { "bad" } else { "row" };
-            let length = if habits.big > 0 { random.random_range(0..habits.big) } else { 20 };
-            let body = format!("{good} {row} {mark} {}\n", "x".repeat(length));
-            data.push(b'd');
-            data.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
-            data.extend_from_slice(body.as_bytes());
-            if random.random_bool(0.1) {
-                frontend::put_flush(&mut data);
-            }
-        }
-        if random.random_bool(0.2) {
-            frontend::put_copy_fail(&mut data, "enough");
-        } else {
-            data.extend_from_slice(b"c\0\0\0\x04");
-        }
-        let mut after_error = Vec::new();
-        if !simple {
-            frontend::put_sync(&mut data);
-            // The statement must not be found by a Bind that knows nothing of COPY.
-            frontend::put_close(&mut data, Target::Statement, b"");
-            frontend::put_sync(&mut data);
-            if needs_sync {
-                frontend::put_sync(&mut after_error);
-            }
-            frontend::put_close(&mut after_error, Target::Statement, b"");
-            frontend::put_sync(&mut after_error);
-        }
-        if random.random_bool(0.2) {
-            out.append(&mut data);
-            self.send(out);
-            return;
-        }
-        self.copy = Some(CopyPlan { data, after_error });
-        self.send(out);
-    }
 }
 
 /// So long a write waits for a lock.
@@ -760,6 +786,11 @@ fn lock(random: &mut StdRng, habits: &Habits) -> u32 {
     } else {
         0
     }
+}
+
+/// An answer that only the data can tell.
+fn is_unknown(message: &Message) -> bool {
+    message.tag == say::DATA_ROW && message.bytes.ends_with(UNKNOWN.as_bytes())
 }
 
 fn code(message: &Message) -> Option<String> {

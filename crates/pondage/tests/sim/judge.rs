@@ -5,8 +5,11 @@ use rand::rngs::StdRng;
 use rand::Rng;
 use sql::{Scan, Use};
 
-/// A verdict that is right, though not always the best that could be given.
-pub fn judge(random: &mut StdRng, text: &[u8]) -> Result<Box<Verdict>, String> {
+use crate::data::read::cacheable;
+
+/// A verdict that is right, though not always the best that could be given; but for what is
+/// forgotten on purpose, tables and settings.
+pub fn judge(random: &mut StdRng, text: &[u8], forgets: [bool; 2]) -> Result<Box<Verdict>, String> {
     if random.random_bool(0.03) {
         return Err("the database can't be reached".to_owned());
     }
@@ -20,17 +23,22 @@ pub fn judge(random: &mut StdRng, text: &[u8]) -> Result<Box<Verdict>, String> {
             Share::Batch
         }
         "echo" | "rows" | "big" | "show" | "sleep" | "fail" | "notice" => Share::Pipeline,
-        "write" | "later" => Share::Write,
+        "look" | "lookz" => Share::Batch,
+        "write" | "later" | "put" | "del" => Share::Write,
         _ => Share::Alone,
     };
-    let stays = random.random_bool(0.2);
+    // Reads with other constants in their texts share nothing.
+    let stays = random.random_bool(if text.starts_with("look") { 0.05 } else { 0.2 });
     let mut used = |oid| match stays && random.random_bool(0.5) {
         true => Use::Fixed,
         false => Use::Parameter(oid),
     };
     let uses = scan.literals().iter().map(|literal| used(literal.kind.oid())).collect();
     let parameters = share != Share::Alone && random.random_bool(0.9);
-    let cache = Err("the simulated answers are not kept".to_owned());
+    let cache = match text.starts_with("look") {
+        true => Ok(cacheable(&text, forgets[0], forgets[1])),
+        false => Err("the answers depend on more than data".to_owned()),
+    };
     let literals = parameters.then_some(uses);
     Ok(Box::new(Verdict { share, reason: String::new(), literals, cache }))
 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use crate::postgres::Asked;
 use crate::world::Checked;
 
 /// What became of a row on a server. Its name is all that its statement says of itself.
@@ -15,9 +16,11 @@ pub enum Deed {
     Flushed,
 }
 
-/// What a client has heard of its rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a client has heard.
+#[derive(Debug, Clone)]
 pub enum News {
+    /// The answer to a read of data.
+    Read(Box<Asked>, String),
     /// "INSERT 0 1".
     Wrote(String),
     /// The ReadyForQuery behind its transaction.
@@ -55,7 +58,7 @@ impl Ledger {
     }
 
     pub fn check(&self, news: &News) -> Checked {
-        let (News::Wrote(name) | News::Committed(name)) = news;
+        let (News::Wrote(name) | News::Committed(name)) = news else { return Ok(()) };
         let row = self.rows.get(name);
         if row.is_some_and(|row| row.at_risk.is_some()) {
             return Err(format!("it heard of \"{name}\" before that was on disk"));

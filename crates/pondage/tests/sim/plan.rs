@@ -3,7 +3,8 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::client::{Habits, PASSWORD};
+use crate::client::{Habits, Reading, PASSWORD};
+use crate::reader::often;
 
 /// What kind of run a seed makes.
 #[derive(Debug, Clone)]
@@ -26,7 +27,134 @@ pub struct Plan {
     pub more: String,
     /// What they say of statements that join, before a reload and after it.
     pub sharing: [String; 2],
+    /// Results of reads are kept.
+    pub caching: Option<Caching>,
     pub habits: Habits,
+}
+
+/// What is done with results of reads, and how the world around them behaves.
+#[derive(Debug, Clone)]
+pub struct Caching {
+    /// Before a reload and after it.
+    pub modes: [&'static str; 2],
+    pub freshness: &'static str,
+    pub max_lag_ms: u64,
+    pub wait_ms: u64,
+    pub tags: usize,
+    /// So often something is written.
+    pub writes: f64,
+    /// So often a commit is decoded before it is visible.
+    pub late: f64,
+    /// So often the stream tells nothing though it could.
+    pub slow: f64,
+    /// So often it is lost.
+    pub loses: f64,
+    /// The connections for pulses are lost so often.
+    pub breaks: f64,
+    /// Some statements have names.
+    pub names: bool,
+    /// Sessions are made unlike the others.
+    pub strange: bool,
+    pub fault: Option<Fault>,
+}
+
+/// What is broken on purpose. The judgement has to find each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The stream does not tell some rows.
+    RowSkipped,
+    /// It tells a commit's rows with the next commit.
+    RowsTooLate,
+    TruncateSkipped,
+    /// An old row is told as if there had been none.
+    OldUntold,
+    /// It says that it begins, and leaves out what comes first.
+    BeginsTooLate,
+    /// The end of the log was told as it was some time ago.
+    PulseTooOld,
+    /// Snapshots say that all have ended who run.
+    NothingRuns,
+    /// The judge forgets a table.
+    TableForgotten,
+    /// It does not say that answers depend on settings.
+    SettingsForgotten,
+    /// A session that is unlike the others is not seen to be.
+    StrangeUnseen,
+}
+
+impl Fault {
+    pub const ALL: [Fault; 10] = [
+        Fault::RowSkipped,
+        Fault::RowsTooLate,
+        Fault::TruncateSkipped,
+        Fault::OldUntold,
+        Fault::BeginsTooLate,
+        Fault::PulseTooOld,
+        Fault::NothingRuns,
+        Fault::TableForgotten,
+        Fault::SettingsForgotten,
+        Fault::StrangeUnseen,
+    ];
+}
+
+impl Caching {
+    /// So many of ten seeds keep results.
+    const SEEDS_OF_TEN: u64 = 4;
+
+    pub fn of(seed: u64) -> Option<Caching> {
+        (seed % 10 < Caching::SEEDS_OF_TEN).then(|| Caching::any(seed))
+    }
+
+    fn any(seed: u64) -> Caching {
+        let random = &mut StdRng::seed_from_u64(seed ^ 0xcac4e);
+        let modes = ["auto", "auto", "auto", "auto", "auto", "manual", "advise", "off"];
+        let first = modes[random.random_range(0..6)];
+        let modes = [first, modes[random.random_range(0..modes.len())]];
+        Caching {
+            modes,
+            freshness: ["session", "session", "strict", "bounded"][random.random_range(0..4)],
+            max_lag_ms: [5, 100, 5_000, 5_000][random.random_range(0..4)],
+            wait_ms: [0, 1, 2, 20][random.random_range(0..4)],
+            tags: [1 << 10, 1 << 14][random.random_range(0..2)],
+            writes: [0.02, 0.1, 0.3][random.random_range(0..3)],
+            late: [0.0, 0.2, 0.6][random.random_range(0..3)],
+            slow: [0.0, 0.5, 0.9][random.random_range(0..3)],
+            loses: [0.0, 0.0, 0.0005, 0.005][random.random_range(0..4)],
+            breaks: [0.0, 0.0, 0.005][random.random_range(0..3)],
+            names: modes.contains(&"manual") || random.random_bool(0.2),
+            strange: !modes.contains(&"off") && random.random_bool(0.3),
+            fault: None,
+        }
+    }
+
+    /// Nothing goes wrong.
+    pub fn quiet() -> Caching {
+        Caching {
+            modes: ["auto", "auto"],
+            freshness: "session",
+            max_lag_ms: 5_000,
+            wait_ms: 20,
+            tags: 1 << 14,
+            writes: 0.1,
+            late: 0.0,
+            slow: 0.0,
+            loses: 0.0,
+            breaks: 0.0,
+            names: false,
+            strange: false,
+            fault: None,
+        }
+    }
+
+    fn config(&self, after: bool) -> String {
+        format!(
+            "[cache]\nuser = \"follower\"\nmode = \"{}\"\nfreshness = \"{}\"\nmax_lag = \"{}ms\"\nwait = \"{}ms\"\n",
+            self.modes[usize::from(after)],
+            self.freshness,
+            self.max_lag_ms,
+            self.wait_ms
+        )
+    }
 }
 
 /// How statements may join.
@@ -69,6 +197,7 @@ impl Plan {
             vanishes: storm || random.random_bool(0.4),
             big: [0, 0, 300, 300_000][random.random_range(0..if bytewise { 3 } else { 4 })],
             storm,
+            reads: None,
         };
         let mut more = String::new();
         let mut maybe = |random: &mut StdRng, name: &str, millis: std::ops::Range<u32>| {
@@ -88,9 +217,10 @@ impl Plan {
         if random.random_bool(0.2) {
             more.push_str("min_pool_size = 1\n");
         }
-        Plan {
+        let plan = Plan {
             more,
             sharing: [sharing, other],
+            caching: None,
             mode,
             workers: [1, 1, 2][random.random_range(0..3)],
             pool_size: random.random_range(1..4),
@@ -105,7 +235,26 @@ impl Plan {
             check_delay_ms: [0, 0, 1, 20][random.random_range(0..4)],
             commands: random.random_bool(0.3),
             habits,
+        };
+        match Caching::of(seed) {
+            Some(caching) => plan.with(seed, caching),
+            None => plan,
         }
+    }
+
+    pub fn with(mut self, seed: u64, caching: Caching) -> Plan {
+        self.habits.reads = Some(Reading {
+            clients: self.clients,
+            often: often(&mut StdRng::seed_from_u64(seed), self.clients),
+            writes: caching.writes,
+            strange: caching.strange,
+            unseen: caching.fault == Some(Fault::StrangeUnseen),
+        });
+        if !self.bytewise {
+            self.habits.operations = 20..70;
+        }
+        self.caching = Some(caching);
+        self
     }
 
     /// Nothing happens by itself.
@@ -126,6 +275,7 @@ impl Plan {
             vanishes: false,
             big: 0,
             storm: false,
+            reads: None,
         };
         Plan {
             mode,
@@ -143,6 +293,7 @@ impl Plan {
             commands: false,
             more: String::new(),
             sharing: [String::new(), String::new()],
+            caching: None,
             habits,
         }
     }
@@ -164,6 +315,7 @@ impl Plan {
         );
         text.push_str(&self.more);
         text.push_str(&self.sharing[usize::from(limited)]);
+        text.extend(self.caching.as_ref().map(|caching| caching.config(limited)));
         for database in 0..self.databases {
             text.push_str(&format!("[databases.db{database}]\nhost = \"127.0.0.1\"\n"));
             if limited {

@@ -14,6 +14,8 @@ use wire::pg::backend::{self as reply, tag as say, ErrorReply, TxStatus};
 use wire::pg::frame;
 use wire::pg::frontend::{self, tag, Target};
 
+use crate::data::read::Read;
+use crate::data::{Change, Handle};
 use crate::ledger::Deed;
 
 /// What it reports, with its defaults.
@@ -79,6 +81,8 @@ pub(crate) enum Transaction {
 pub(crate) struct Portal {
     pub(crate) text: String,
     pub(crate) values: Vec<String>,
+    /// The format of its result.
+    pub(crate) format: i16,
     /// Rows sent.
     pub(crate) sent: usize,
     pub(crate) done: bool,
@@ -113,8 +117,49 @@ pub(crate) struct Sleep {
     after: After,
 }
 
+/// Whether names in a session mean what they mean to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Other {
+    No,
+    /// It was made so on a server that it may have left since.
+    Maybe,
+    Yes,
+}
+
+/// A read that was done where there are no data: what has to be known to judge its answer.
 #[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) read: Read,
+    /// What the session has made it show.
+    pub(crate) shows: String,
+    /// What its own transaction has changed before.
+    pub(crate) own: Vec<Change>,
+    pub(crate) other: Other,
+    /// Which of the client's messages it was.
+    pub(crate) message: u64,
+}
+
+/// Stands for the answer to a read where there are no data.
+pub(crate) const UNKNOWN: &str = "\u{1}an answer";
+
+/// What a read finds where names mean something else.
+pub(crate) const OTHER: &str = "another table";
+
+#[derive(Clone)]
 pub struct Postgres {
+    /// What reads find, if this is one of the servers.
+    pub(crate) data: Option<Handle>,
+    /// The transaction has this number.
+    pub(crate) xid: Option<u64>,
+    /// What it has changed.
+    pub(crate) changes: Vec<Change>,
+    /// Its commit is written; nothing is answered before others see it.
+    pub(crate) committing: Option<u64>,
+    /// The transaction has made its session unlike others.
+    pub(crate) made_other: bool,
+    /// Messages taken from the input.
+    pub(crate) taken: u64,
+    pub(crate) asked: VecDeque<Asked>,
     pub(crate) values: Values,
     /// What RESET goes back to.
     pub(crate) session: Values,
@@ -157,6 +202,13 @@ impl Postgres {
             set(&mut values, name, value);
         }
         Postgres {
+            data: None,
+            xid: None,
+            changes: Vec::new(),
+            committing: None,
+            made_other: false,
+            taken: 0,
+            asked: VecDeque::new(),
             session: values.clone(),
             reported: values.clone(),
             values,
@@ -196,6 +248,7 @@ impl Postgres {
             || (self.input.is_empty()
                 && self.simple.is_none()
                 && self.sleeps.is_none()
+                && self.committing.is_none()
                 && self.copy.is_none())
     }
 
@@ -213,11 +266,22 @@ impl Postgres {
     }
 
     pub fn flush(&mut self) {
-        self.out.append(&mut self.held);
+        if self.committing.is_none() {
+            self.out.append(&mut self.held);
+        }
+    }
+
+    /// Nobody uses it any more.
+    pub fn abandon(&mut self) {
+        if let (Some(xid), Some(data)) = (self.xid.take(), &self.data) {
+            data.borrow_mut().abort(xid);
+        }
     }
 
     /// pg_terminate_backend, or a crash.
     pub fn die(&mut self, says_so: bool) {
+        self.abandon();
+        self.committing = None;
         self.held.clear();
         if says_so {
             self.fatal("57P01", "terminating connection due to administrator command");
@@ -265,10 +329,19 @@ impl Postgres {
         if self.sleeps.is_some() {
             return Step::Sleeps(0);
         }
+        if let Some(xid) = self.committing {
+            let visible = self.data.as_ref().is_none_or(|data| data.borrow().is_visible(xid));
+            if !visible {
+                return Step::Waits;
+            }
+            self.committing = None;
+            self.flush();
+        }
         if self.simple.is_some() && self.copy.is_none() {
             return self.step_simple();
         }
         let Some(message) = self.input.pop_front() else { return Step::Waits };
+        self.taken += 1;
         if self.copy.is_some() {
             self.copy_message(&message);
             return Step::Did;
@@ -340,7 +413,10 @@ impl Postgres {
                 }
             }
             tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL => {}
-            tag::TERMINATE => self.dead = true,
+            tag::TERMINATE => {
+                self.abandon();
+                self.dead = true;
+            }
             other => panic!("the server was sent a message of type {other}"),
         }
         Step::Did
@@ -359,7 +435,7 @@ impl Postgres {
         if self.transaction == Transaction::No {
             self.begin(Transaction::Implicit);
         }
-        let mut portal = Portal { text, values: Vec::new(), sent: 0, done: false };
+        let mut portal = Portal { text, values: Vec::new(), format: 0, sent: 0, done: false };
         if self.transaction == Transaction::Failed && !ends_transaction(&portal.text) {
             self.error("25P02", ABORTED, true);
             return Step::Did;
@@ -369,7 +445,7 @@ impl Postgres {
             return Step::Did;
         }
         if has_rows(&portal.text) {
-            self.row_description();
+            self.row_description(0);
         }
         match self.statement(&mut portal, 0, true) {
             Outcome::Done | Outcome::Suspended | Outcome::Failed | Outcome::Copies => Step::Did,
@@ -390,8 +466,13 @@ impl Postgres {
     /// The transaction is committed: at once on disk, and all before it, or some time later.
     pub(crate) fn end(&mut self) {
         let logged = std::mem::take(&mut self.emitted) || !self.writes.is_empty();
-        self.deeds.extend(self.writes.drain(..).map(Deed::Committed));
         let waits = self.value("synchronous_commit").is_none_or(|value| value != "off");
+        if let (Some(xid), Some(data)) = (self.xid.take(), &self.data) {
+            let mut data = data.borrow_mut();
+            data.commit(xid, self.writes.clone(), waits);
+            self.committing = Some(xid).filter(|xid| !data.is_visible(*xid));
+        }
+        self.deeds.extend(self.writes.drain(..).map(Deed::Committed));
         if logged && waits {
             self.deeds.push(Deed::Flushed);
         }
@@ -402,6 +483,8 @@ impl Postgres {
         self.transaction = Transaction::No;
         self.before = None;
         self.deferred = None;
+        self.changes.clear();
+        self.made_other = false;
         self.portals.clear();
     }
 
@@ -409,6 +492,7 @@ impl Postgres {
         if let Some(before) = self.before.take() {
             self.values = before;
         }
+        self.abandon();
         self.writes.clear();
         self.emitted = false;
         self.over();
@@ -435,6 +519,9 @@ impl Postgres {
                 }
                 self.deferred = None;
                 self.writes.clear();
+                self.changes.clear();
+                self.made_other = false;
+                self.abandon();
                 self.portals.clear();
                 self.transaction = Transaction::Failed;
             }
@@ -517,7 +604,9 @@ impl Postgres {
             let message = format!("cursor \"{}\" already exists", text(head.portal));
             return self.error("42P03", &message, false);
         }
-        let values = values(&body[head.rest..]);
+        let tail = frontend::bind_tail(&body[head.rest..]).expect("a sound Bind");
+        let values: Vec<String> =
+            tail.values().map(|(binary, value)| plain_value(binary, value)).collect();
         if let Some(wrong) = values.iter().find(|value| is_invalid(value) && query.contains('$')) {
             let message = format!("invalid input: \"{wrong}\", a parameter");
             return self.error("22P02", &message, false);
@@ -527,7 +616,8 @@ impl Postgres {
             let message = format!("bind message supplies {given} parameters, where 0 are wanted");
             return self.error("08P01", &message, false);
         }
-        let portal = Portal { text: query, values, sent: 0, done: false };
+        let format = tail.results.chunks_exact(2).any(|code| code[1] == 1).into();
+        let portal = Portal { text: query, values, format, sent: 0, done: false };
         self.portals.insert(head.portal.to_vec(), portal);
         reply::put_bind_complete(&mut self.held);
     }
@@ -546,9 +636,11 @@ impl Postgres {
         if self.transaction == Transaction::No {
             self.begin(Transaction::Implicit);
         }
+        let portal = self.portals.get(name).filter(|_| target == Target::Portal);
+        let format = portal.map_or(0, |portal| portal.format);
         let query = match target {
             Target::Statement => self.statements.get(name).cloned(),
-            Target::Portal => self.portals.get(name).map(|portal| portal.text.clone()),
+            Target::Portal => portal.map(|portal| portal.text.clone()),
         };
         let Some(query) = query else {
             if target == Target::Statement {
@@ -564,7 +656,7 @@ impl Postgres {
             reply::put_parameter_description(&mut self.held, &[25]);
         }
         if has_rows(&query) {
-            self.row_description();
+            self.row_description(format);
         } else {
             reply::put_no_data(&mut self.held);
         }
@@ -696,24 +788,27 @@ fn has_rows(query: &str) -> bool {
     let first = query.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
     matches!(
         first.as_str(),
-        "echo" | "rows" | "big" | "show" | "sleep" | "select" | "fail" | "notice"
+        "echo"
+            | "rows"
+            | "big"
+            | "show"
+            | "sleep"
+            | "select"
+            | "fail"
+            | "notice"
+            | "look"
+            | "lookz"
     )
 }
 
-/// The values of a Bind whose formats are all text.
-fn values(rest: &[u8]) -> Vec<String> {
-    let short = |at: usize| usize::from(u16::from_be_bytes([rest[at], rest[at + 1]]));
-    let mut at = 2 + 2 * short(0);
-    let count = short(at);
-    at += 2;
-    let mut values = Vec::new();
-    for _ in 0..count {
-        let length = u32::from_be_bytes(rest[at..at + 4].try_into().expect("four bytes")) as usize;
-        at += 4;
-        values.push(text(&rest[at..at + length]));
-        at += length;
+/// A value that was bound; what is binary is a whole number.
+fn plain_value(binary: bool, value: Option<&[u8]>) -> String {
+    let value = value.unwrap_or_default();
+    match (binary, value.len()) {
+        (true, 4) => i32::from_be_bytes(value.try_into().expect("four bytes")).to_string(),
+        (true, 8) => i64::from_be_bytes(value.try_into().expect("eight bytes")).to_string(),
+        _ => text(value),
     }
-    values
 }
 
 pub(crate) fn set(values: &mut Values, name: &str, value: &str) {

@@ -2,14 +2,17 @@
 
 use wire::pg::backend::{self as reply, tag as say, Column, ErrorReply};
 
+use crate::data::read::{tables, Read};
+use crate::data::{Change, Row};
 use crate::ledger::Deed;
 use crate::postgres::{
-    failure, frame_into, plain, set, After, CopyIn, Outcome, Portal, Postgres, Transaction,
+    failure, frame_into, plain, set, After, Asked, CopyIn, Other, Outcome, Portal, Postgres,
+    Transaction, OTHER, UNKNOWN,
 };
 
 impl Postgres {
-    pub(crate) fn row_description(&mut self) {
-        let column = Column { name: "answer", oid: 25, size: -1, format: 0 };
+    pub(crate) fn row_description(&mut self, format: i16) {
+        let column = Column { name: "answer", oid: 25, size: -1, format };
         reply::put_row_description(&mut self.held, &[column]);
     }
 
@@ -26,6 +29,10 @@ impl Postgres {
     /// notice MARK            a NOTICE
     /// write MICROS MARK      a row that is written; first it waits for a lock so long
     /// alter MARK             changes definitions
+    /// look .. | lookz ..     one row: what is found; see [`Read`]
+    /// put T KEY GROUP MARK   a row of a table is written, or of each
+    /// del T KEY MARK         and deleted
+    /// become other           names mean something else from now on
     /// set NAME VALUE | reset NAME | reset all
     /// begin | commit | rollback
     /// copyin MARK | copyout N MARK
@@ -78,7 +85,28 @@ impl Postgres {
                 self.wrote(query);
             }
             "write" => return self.write(number(1).unwrap_or(0) as u64, query),
-            "alter" => complete(&mut self.held, "ALTER TABLE"),
+            "alter" => {
+                self.change(Change::Define);
+                self.writes.push(query);
+                complete(&mut self.held, "ALTER TABLE");
+            }
+            "look" | "lookz" => self.look(&Read::parse(&words)),
+            "put" | "del" => {
+                let (key, group) = (number(2).unwrap_or(0) as i32, number(3).unwrap_or(0) as i32);
+                for table in tables(words.get(1).unwrap_or(&"")) {
+                    let mark = words.get(4).unwrap_or(&"").to_string();
+                    self.change(match words[0] {
+                        "put" => Change::Put { table, key, row: Row { group, mark } },
+                        _ => Change::Delete { table, key },
+                    });
+                }
+                self.wrote(query);
+            }
+            "become" => {
+                self.made_other |= self.transaction == Transaction::Block;
+                set(&mut self.values, "search_path", "other");
+                complete(&mut self.held, "SET");
+            }
             "notice" => {
                 reply::put_notice(
                     &mut self.held,
@@ -89,6 +117,8 @@ impl Postgres {
             "set" => {
                 let value: Vec<&str> = words.iter().skip(2).copied().collect();
                 let value = value.strip_prefix(&["="]).unwrap_or(&value).join(" ");
+                let inside = self.transaction == Transaction::Block;
+                self.made_other |= inside && words.get(1) == Some(&"search_path");
                 set(&mut self.values, words.get(1).unwrap_or(&""), &value);
                 complete(&mut self.held, "SET");
             }
@@ -97,6 +127,10 @@ impl Postgres {
                 complete(&mut self.held, "RESET");
             }
             "select" => return self.select(&portal.text, &portal.values, simple),
+            "rollback" if lower.get(1).is_some_and(|word| word == "to") => {
+                self.error("3B001", "savepoint does not exist", simple);
+                return Outcome::Failed;
+            }
             "begin" | "commit" | "rollback" => return self.transaction(&lower[0], simple),
             "copyin" => {
                 frame_into(&mut self.held, say::COPY_IN, &[0, 0, 1, 0, 0]);
@@ -127,6 +161,13 @@ impl Postgres {
 
     /// The pooler's own: settings, and the end of a train of writes.
     fn select(&mut self, text: &str, values: &[String], simple: bool) -> Outcome {
+        if let (Some(data), true) = (&self.data, text.contains("pg_current_snapshot()")) {
+            let (snapshot, end) = data.borrow_mut().pulse();
+            let row = [Some(snapshot.as_bytes()), Some(&end.to_be_bytes()[..])];
+            reply::put_data_row(&mut self.held, &row);
+            reply::put_command_complete(&mut self.held, "SELECT 1");
+            return Outcome::Done;
+        }
         if text.contains("pg_logical_emit_message(true") {
             self.emitted = true;
         }
@@ -140,6 +181,41 @@ impl Postgres {
         }
         reply::put_command_complete(&mut self.held, "SELECT 1");
         Outcome::Done
+    }
+
+    fn change(&mut self, change: Change) {
+        if let Some(data) = &self.data {
+            let mut data = data.borrow_mut();
+            let xid = *self.xid.get_or_insert_with(|| data.begin());
+            data.change(xid, change);
+        } else {
+            self.changes.push(change);
+        }
+    }
+
+    fn look(&mut self, read: &Read) {
+        let shows = match read.zone {
+            true => format!("{}|", self.value("TimeZone").unwrap_or("")),
+            false => String::new(),
+        };
+        let other = self.value("search_path") == Some("other");
+        let answer = match &self.data {
+            _ if other && self.data.is_some() => OTHER.to_owned(),
+            Some(data) => format!("{shows}{}", data.borrow().look(read, self.xid)),
+            None => {
+                let other = match (other, self.made_other) {
+                    (false, _) => Other::No,
+                    (true, false) => Other::Maybe,
+                    (true, true) => Other::Yes,
+                };
+                let own = self.changes.clone();
+                let (read, message) = (read.clone(), self.taken - 1);
+                self.asked.push_back(Asked { read, shows, own, other, message });
+                UNKNOWN.to_owned()
+            }
+        };
+        reply::put_data_row(&mut self.held, &[Some(answer.as_bytes())]);
+        reply::put_command_complete(&mut self.held, "SELECT 1");
     }
 
     fn write(&mut self, lock: u64, mark: String) -> Outcome {

@@ -3,7 +3,9 @@
 use std::ops::AddAssign;
 
 use pondage::route::Why;
-use pondage::worker::snapshot::Coalesced;
+use pondage::worker::snapshot::{Cached, Coalesced};
+
+use crate::kept::Counts;
 
 /// What statements came to, over all pools.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,10 +20,12 @@ pub struct Tally {
     pub skipped: u64,
     pub stalled: u64,
     pub lost: u64,
+    pub cached: Cached,
+    pub counts: Counts,
 }
 
 impl Tally {
-    pub fn add(&mut self, one: &Coalesced) {
+    pub fn add(&mut self, one: &Coalesced, cached: Cached) {
         let joined = one.why[Why::Free as usize];
         *self += Tally {
             alone: one.why.iter().sum::<u64>() - joined,
@@ -34,6 +38,8 @@ impl Tally {
             skipped: one.skipped,
             stalled: one.stalled,
             lost: one.lost,
+            cached,
+            counts: Counts::default(),
         };
     }
 
@@ -46,8 +52,23 @@ impl Tally {
         let enough = often.iter().all(|count| *count >= seeds)
             && company >= seeds / 2
             && seldom.iter().all(|count| *count >= seeds / 10)
-            && self.lost >= seeds / 200;
+            && self.lost >= seeds / 200
+            && self.has_kept_enough(seeds);
         assert!(enough || seeds < 200, "in {seeds} seeds too little has happened: {self:?}");
+    }
+}
+
+impl Tally {
+    fn has_kept_enough(&self, seeds: u64) -> bool {
+        let (cached, counts) = (&self.cached, &self.counts);
+        let often = [cached.hits, cached.fills, cached.waits, cached.unsettled, counts.dropped];
+        let half = [cached.leased, cached.too_old, cached.unserved, counts.late_begins];
+        let seldom = [cached.audits, cached.advised, counts.losses, counts.broken_links];
+        often.iter().all(|count| *count >= seeds)
+            && half.iter().all(|count| *count >= seeds / 2)
+            && seldom.iter().all(|count| *count >= seeds / 10)
+            && [counts.older, counts.late_commits].iter().all(|count| *count >= seeds)
+            && counts.judged >= seeds * 20
     }
 }
 
@@ -65,5 +86,18 @@ impl AddAssign for Tally {
         self.skipped += one.skipped;
         self.stalled += one.stalled;
         self.lost += one.lost;
+        let (all, cached) = (&mut self.cached, one.cached);
+        all.hits += cached.hits;
+        all.advised += cached.advised;
+        all.misses += cached.misses;
+        all.fills += cached.fills;
+        all.waits += cached.waits;
+        all.too_old += cached.too_old;
+        all.unsettled += cached.unsettled;
+        all.leased += cached.leased;
+        all.unserved += cached.unserved;
+        all.audits += cached.audits;
+        all.mismatches += cached.mismatches;
+        self.counts += one.counts;
     }
 }

@@ -11,6 +11,7 @@ use rand::Rng;
 use wire::pg::auth::ScramVerifier;
 
 use crate::judge::judge;
+use crate::plan::Fault;
 use crate::postgres::Postgres;
 use crate::world::{ends, Checked, Mail, Post, Server, World};
 
@@ -30,10 +31,13 @@ impl World {
         self.deliver(number);
         self.accept(number);
         self.read_servers(number);
+        self.read_links(number);
         self.read_clients(number);
         self.planes[number].end_turn();
+        self.count_late(number);
         self.check_due(number)?;
         self.write(number)?;
+        self.write_links(number);
         self.carry_out(number)?;
         self.linger(number)
     }
@@ -63,6 +67,7 @@ impl World {
                     Some(slot) => drop(self.at.insert((number, slot), server)),
                     None => self.servers[server].gone = true,
                 },
+                Mail::Linked { link, database } => self.link_arrived(number, link, database),
                 Mail::Opened { ticket, server } => {
                     let opened = self.opened_message(server);
                     match self.planes[number].server_opened(ticket, &opened) {
@@ -99,7 +104,7 @@ impl World {
     }
 
     /// So many of so many bytes are read or written at once.
-    fn part(&mut self, of: usize) -> usize {
+    pub(crate) fn part(&mut self, of: usize) -> usize {
         if of == 0 {
             0
         } else if self.plan.bytewise {
@@ -180,6 +185,7 @@ impl World {
         let take = self.part(self.clients[at].to_send.len());
         if take > 0 {
             let bytes: Vec<u8> = self.clients[at].to_send.drain(..take).collect();
+            self.arrived(at, take);
             self.planes[number].client_bytes(slot, &bytes);
             return true;
         }
@@ -223,7 +229,7 @@ impl World {
                 let heard = self.clients[at].hear(&bytes, &habits);
                 heard.map_err(|error| self.blame(at, &error))?;
                 for news in std::mem::take(&mut self.clients[at].news) {
-                    self.ledger.check(&news).map_err(|error| self.blame(at, &error))?;
+                    self.judge_news(at, &news).map_err(|error| self.blame(at, &error))?;
                 }
             }
             if take == length {
@@ -244,7 +250,7 @@ impl World {
                         self.servers[server].gone = true;
                     }
                 }
-                Effect::CloseLink(_) => return Err("there are no caches".to_owned()),
+                Effect::CloseLink(link) => self.close_link(number, link),
                 Effect::StartTls { .. } => return Err("TLS was begun".to_owned()),
                 Effect::Peer(peer, message) => {
                     let due = self.now + self.random.random_range(0..500);
@@ -288,9 +294,11 @@ impl World {
                 }
                 self.opened += 1;
                 let server = self.servers.len();
+                let mut model = Postgres::new(&[]);
+                model.data = self.kept.data(&database);
                 self.servers.push(Server {
                     database,
-                    model: Postgres::new(&[]),
+                    model,
                     input: Vec::new(),
                     wakes: None,
                     key: self.random.random::<[u8; 4]>().to_vec(),
@@ -298,6 +306,10 @@ impl World {
                 });
                 self.post.push(Post { due, plane: number, mail: Mail::Opened { ticket, server } });
             }
+            ToControl::Open { ticket, config, kind: OpenKind::Pulse, .. } => {
+                self.open_link(number, ticket, &config.database, due);
+            }
+            ToControl::Follow { config, .. } => self.follow(&config.database),
             ToControl::Derive { client, password } => {
                 let verifier = ScramVerifier::derive(&password, b"salt", 4096);
                 let derived = ToWorker::Derived { client, password, verifier };
@@ -306,8 +318,12 @@ impl World {
             ToControl::Judge { worker, config, shape, text, .. } => {
                 let (database, user) = (config.database.clone(), config.user.clone());
                 let pool = PoolName { database, user };
-                let verdict = judge(&mut self.random, &text);
-                let judged = ToWorker::Judged { pool, shape, verdict, kept: None, definitions: 0 };
+                let (forgets, unset) = (Fault::TableForgotten, Fault::SettingsForgotten);
+                let faults = [self.has_fault(forgets), self.has_fault(unset)];
+                let verdict = judge(&mut self.random, &text, faults);
+                let known = verdict.as_ref().ok().map(|verdict| &**verdict);
+                let (kept, definitions) = self.plan_of(&pool, &text, known);
+                let judged = ToWorker::Judged { pool, shape, verdict, kept, definitions };
                 self.post.push(Post { due, plane: worker.into(), mail: Mail::Tell(judged) });
             }
             ToControl::Redefined { database } => self.redefine(&database),

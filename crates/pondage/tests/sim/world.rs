@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use wire::pg::startup;
 
 use crate::client::Client;
+use crate::kept::{caches, Kept};
 use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::postgres::{take_messages, Postgres, Step};
@@ -38,8 +39,19 @@ pub(crate) struct Server {
 
 pub(crate) enum Mail {
     Tell(ToWorker),
-    Opened { ticket: u64, server: usize },
-    Moved { parts: Box<ServerParts>, server: usize },
+    Opened {
+        ticket: u64,
+        server: usize,
+    },
+    Moved {
+        parts: Box<ServerParts>,
+        server: usize,
+    },
+    /// A connection for pulses, or none.
+    Linked {
+        link: u64,
+        database: Option<String>,
+    },
 }
 
 pub(crate) struct Post {
@@ -74,6 +86,7 @@ pub struct World {
     pub opened: u32,
     pub cancelled: u32,
     pub(crate) ledger: Ledger,
+    pub(crate) kept: Kept,
     /// What statements that shared trips came to, over all pools.
     pub tally: Tally,
 }
@@ -88,7 +101,8 @@ impl World {
             Arc::new(Config::from_text(&text).expect("a valid configuration"))
         });
         let config = &configs[random.random_range(0..2)];
-        let common = Arc::new(Common::default());
+        let common = Arc::new(Common::new(Arc::new(caches(seed, &plan))));
+        let kept = Kept::new(seed, &plan, &common.caches);
         let planes = (0..plan.workers)
             .map(|worker| {
                 Plane::new(Setting {
@@ -131,6 +145,7 @@ impl World {
             opened: 0,
             cancelled: 0,
             ledger: Ledger::default(),
+            kept,
             tally: Tally::default(),
         }
     }
@@ -195,6 +210,20 @@ impl World {
         if std::mem::take(&mut self.paused) {
             self.command(Command::Resume { database: None });
         }
+        // What comes last may ask how far PostgreSQL is.
+        for _ in 0..20 {
+            self.calm_down()?;
+            if self.planes.iter().all(|plane| plane.next_due().is_none()) {
+                break;
+            }
+        }
+        match self.clients.iter_mut().position(is_busy) {
+            Some(at) => Err(self.blame(at, "it hangs")),
+            None => Ok(()),
+        }
+    }
+
+    fn calm_down(&mut self) -> Checked {
         for _ in 0..20_000 {
             self.round()?;
             let busy = self.clients.iter_mut().any(is_busy);
@@ -203,17 +232,15 @@ impl World {
                 .planes
                 .iter()
                 .any(|plane| plane.servers.iter().any(|(_, conn)| conn.place == Place::Cleaning));
-            if !busy && !moving && !cleaning {
+            let due = self.planes.iter().any(|plane| plane.next_due().is_some());
+            if !busy && !moving && !cleaning && !due {
                 break;
             }
         }
         for _ in 0..30 {
             self.round()?;
         }
-        match self.clients.iter_mut().position(is_busy) {
-            Some(at) => Err(self.blame(at, "it hangs")),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// All is answered: nobody waits, nothing is held back.
@@ -271,7 +298,9 @@ impl World {
             let snapshot = snapshot.try_recv().expect("a snapshot");
             check(snapshot.logging_in == 0, "clients are logging in")?;
             for pool in &snapshot.pools {
-                self.tally.add(&pool.totals.coalesced);
+                self.tally.add(&pool.totals.coalesced, pool.totals.cached);
+                let mismatches = pool.totals.cached.mismatches;
+                check(mismatches == 0, "an audit has found another answer than was kept")?;
                 check(pool.cl_active == 0 && pool.cl_waiting == 0, "clients are counted")?;
                 let keeps_some = self.plan.more.contains("min_pool_size");
                 check(pool.sv_login == 0 || keeps_some, "servers are being opened")?;
@@ -284,7 +313,9 @@ impl World {
             }
         }
         self.answers.clear();
-        let coming = self.post.iter().filter(|post| !matches!(post.mail, Mail::Tell(_))).count();
+        self.tally.counts = self.counts();
+        let comes = |post: &&Post| matches!(post.mail, Mail::Opened { .. } | Mail::Moved { .. });
+        let coming = self.post.iter().filter(comes).count();
         let live = self.servers.iter().filter(|server| !server.gone && !server.model.dead);
         let held = live.count() - coming;
         let known: usize = self.planes.iter().map(|plane| plane.servers.len()).sum();
@@ -300,6 +331,7 @@ impl World {
             4..6 => due.map_or(0, |due| due.0.saturating_sub(self.now)),
             _ => self.random.random_range(0..100),
         };
+        self.live();
         self.serve();
         let habits = self.plan.habits.clone();
         for client in &mut self.clients {
@@ -334,7 +366,11 @@ impl World {
     /// The servers work.
     fn serve(&mut self) {
         for (at, server) in self.servers.iter_mut().enumerate() {
-            if server.gone || self.random.random_bool(self.plan.sluggish) {
+            if server.gone {
+                server.model.abandon();
+                continue;
+            }
+            if self.random.random_bool(self.plan.sluggish) {
                 continue;
             }
             if server.wakes.is_some_and(|wakes| wakes <= self.now) {
@@ -603,7 +639,10 @@ fn is_busy(client: &mut Client) -> bool {
     if client.vanished || client.fatal.is_some() {
         return true;
     }
-    !client.is_ready() || client.operations > 0 || client.is_outstanding()
+    !client.is_ready()
+        || client.operations > 0
+        || !client.script.is_empty()
+        || client.is_outstanding()
 }
 
 pub(crate) fn ends() -> Ends {

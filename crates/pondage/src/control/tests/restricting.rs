@@ -275,9 +275,11 @@ async fn rows_that_are_left_out_do_not_matter() {
         dice = writer.dice;
         // Ambiguous names and the like; and no cross product of everything.
         let _ = client.batch_execute("BEGIN; SET LOCAL statement_timeout = 200").await;
-        if let Some(before) = answer(&client, &text).await {
+        let before = answer(&client, &text).await;
+        // On a busy machine this, too, may take too long.
+        let goes_on = client.batch_execute("SET LOCAL statement_timeout = 0").await.is_ok();
+        if let Some(before) = before.filter(|_| goes_on) {
             answered += 1;
-            client.batch_execute("SET LOCAL statement_timeout = 0").await.expect("no timeout");
             let mut scan = Scan::new();
             assert!(scan.scan(text.as_bytes()), "{text}");
             let reads = PostgresParser.reads(&text, scan.literals());

@@ -10,7 +10,7 @@ use wire::pg::backend::{self as reply, TxStatus};
 use wire::pg::frontend;
 
 use super::caching::Bound;
-use super::Plane;
+use super::{Plane, PoolState};
 use crate::config::{CacheMode, PoolMode};
 use crate::session::client::Begun;
 
@@ -72,17 +72,18 @@ impl Plane {
     }
 
     /// Whether this client's BEGIN may wait: it has no server, and reads of its pool are kept.
-    fn begins_late(&self, slot: u32) -> bool {
+    fn begins_late(&mut self, slot: u32) -> bool {
         let client = &self.clients[slot];
-        let pool = &self.pools[client.pool as usize];
-        let Some(cache) = &pool.cache else { return false };
+        let PoolState { cache, config, welcome, .. } = &mut self.pools[client.pool as usize];
+        let (Some(cache), Some(defaults)) = (cache, welcome) else { return false };
+        let database = &self.caches[cache.at];
         !client.has_server()
-            && pool.config.mode != PoolMode::Statement
-            && matches!(pool.config.cache, CacheMode::Manual | CacheMode::Auto)
+            && config.mode != PoolMode::Statement
+            && matches!(config.cache, CacheMode::Manual | CacheMode::Auto)
             && cache.plans
-            && self.caches[cache.at].serves()
+            && database.serves()
             && client.reads.as_ref().is_some_and(|reads| !reads.strange)
-            && cache.is_sound(&client.settings)
+            && cache.ground(&client.settings, defaults, &database.store).sound
     }
 
     /// The client has its server now: before anything else, what it was told.

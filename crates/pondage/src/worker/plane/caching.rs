@@ -6,15 +6,17 @@
 //! too old for this client makes it wait for a moment; see `pulses.rs`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use backend::moment::Moment;
 use backend::settings::Settings;
 use cache::entry::Entry;
 use cache::fill::Fill;
+use cache::lease::Awaited;
 use cache::plan::Plan;
 use cache::position::Seen;
 use cache::request::Asked;
-use cache::store::Found;
+use cache::store::{Found, Store};
 use smallvec::SmallVec;
 use sql::Leaves;
 use wire::pg::backend::{self as reply, TxStatus};
@@ -33,6 +35,18 @@ use crate::session::explain::Last;
 /// Different settings of one pool that are remembered.
 const GROUNDS_MAX: usize = 64;
 
+/// A statement that takes so long is better waited for than asked again.
+const SLOW: Duration = Duration::from_millis(1);
+
+/// The part of the time that a statement takes in PostgreSQL for which it waits for the stream, if
+/// that is longer than `cache.wait`; and how long at the most.
+const WAIT_PART: u32 = 8;
+const WAIT_MAX: Duration = Duration::from_millis(100);
+
+/// So many times what a statement takes it waits for another's answer, and at the most so long.
+const LEASE_TIMES: u32 = 2;
+const LEASE_MAX: Duration = Duration::from_secs(10);
+
 /// What a client has to do with what is kept. Only clients of pools with a cache have one.
 #[derive(Debug, Default)]
 pub struct Reads {
@@ -47,15 +61,24 @@ pub struct Reads {
     pub left: bool,
 }
 
-/// A request that waits until what is kept is known to be new enough.
-#[derive(Debug, Clone, Copy)]
+/// A request that waits until what is kept is known to be new enough, or is there.
+#[derive(Debug, Clone)]
 pub struct Awaits {
     pub until: Moment,
     pub since: Moment,
-    /// How far the stream has to have come.
-    pub need: Seen,
+    pub need: Need,
     /// What had been asked for when the request arrived.
     pub arrived: Seen,
+    /// The statement takes so long that any wait is worth it.
+    slow: bool,
+}
+
+#[derive(Debug, Clone)]
+pub enum Need {
+    /// The stream has to have come so far.
+    Stream(Seen),
+    /// Somebody else asks for the same.
+    Answer(Awaited),
 }
 
 /// What a pool has to do with what is kept.
@@ -70,9 +93,9 @@ pub struct PoolCache {
 
 /// What of a session's settings matters to answers.
 #[derive(Debug, Clone, Copy)]
-struct Ground {
+pub(super) struct Ground {
     /// Names and texts mean what they mean to the pool's other sessions.
-    sound: bool,
+    pub sound: bool,
     utf8: bool,
     encoding: u64,
     formatting: u64,
@@ -116,11 +139,20 @@ pub(super) struct Bound<'a> {
 /// What became of a look at what is kept.
 enum Look {
     Serve(Arc<Entry>),
-    Wait(Seen),
+    Wait {
+        need: Need,
+        usual: Duration,
+    },
     /// To PostgreSQL, and what it answers is to be kept.
     Fill(Box<Fill>),
     /// To PostgreSQL.
     Pass,
+}
+
+impl Awaits {
+    fn goes_on(&self, now: Moment) -> bool {
+        now < self.until
+    }
 }
 
 impl PoolCache {
@@ -128,17 +160,11 @@ impl PoolCache {
         PoolCache { at, plans: false, grounds: Vec::new() }
     }
 
-    /// Whether names and texts of a session with these settings mean what they mean to others.
-    pub fn is_sound(&self, settings: &Arc<Settings>) -> bool {
-        let known = self.grounds.iter().find(|(known, _)| Arc::ptr_eq(known, settings));
-        known.is_some_and(|(_, ground)| ground.sound)
-    }
-
-    fn ground(
+    pub(super) fn ground(
         &mut self,
         settings: &Arc<Settings>,
         defaults: &Settings,
-        hash: impl Fn(&[u8]) -> u64,
+        store: &Store,
     ) -> Ground {
         let known = self.grounds.iter().find(|(known, _)| Arc::ptr_eq(known, settings));
         if let Some((_, ground)) = known {
@@ -163,8 +189,8 @@ impl PoolCache {
             utf8: settings.get("client_encoding").is_some_and(|encoding| {
                 UTF8.iter().any(|utf8| encoding.eq_ignore_ascii_case(utf8))
             }),
-            encoding: hash(&encoding),
-            formatting: hash(&formatting),
+            encoding: store.hash(&encoding),
+            formatting: store.hash(&formatting),
         };
         if self.grounds.len() >= GROUNDS_MAX {
             self.grounds.clear();
@@ -183,8 +209,8 @@ impl Plane {
                 self.answer_kept(slot, shape, ask, &entry);
                 Some(Taken::Bytes(ask.bytes))
             }
-            Look::Wait(need) => {
-                self.await_stream(slot, need);
+            Look::Wait { need, usual } => {
+                self.await_kept(slot, need, usual);
                 Some(Taken::Held)
             }
             Look::Fill(fill) => {
@@ -222,7 +248,7 @@ impl Plane {
         }
         let (Some(defaults), Some(plan)) = (welcome, &shape.kept) else { return Look::Pass };
         let store = &database.store;
-        let ground = pool.ground(&client.settings, defaults, |bytes| store.hash(bytes));
+        let ground = pool.ground(&client.settings, defaults, store);
         if ask.bound.is_some() && plan.has_literals() && !self.scan.scan(ask.text) {
             return Look::Pass;
         }
@@ -268,12 +294,14 @@ impl Plane {
                     }
                     Ok(()) => return Look::Serve(entry),
                     Err(need) => {
-                        let waits = match reads.awaits {
-                            None => database.patience.waits(),
-                            Some(waits) => self.now < waits.until,
+                        let usual = shape.history.usual();
+                        let mut slow = || usual >= SLOW || database.patience.waits();
+                        let waits = match &reads.awaits {
+                            None => !self.config.cache.wait.is_zero() && slow(),
+                            Some(waits) => waits.goes_on(self.now),
                         };
                         if waits {
-                            return Look::Wait(need);
+                            return Look::Wait { need: Need::Stream(need), usual };
                         }
                         totals.too_old += 1;
                         return Look::Pass;
@@ -303,7 +331,26 @@ impl Plane {
             totals.unsettled += 1;
             return Look::Pass;
         }
-        Look::Fill(Box::new(Fill::new(plan.clone(), hash, id, request.key(), version, tags)))
+        match database.leases.take(hash) {
+            Ok(lease) => {
+                let key = request.key();
+                let mut fill = Fill::new(plan.clone(), hash, id, key, version, tags);
+                fill.lease = Some(lease);
+                Look::Fill(Box::new(fill))
+            }
+            Err(awaited) => {
+                totals.leased += 1;
+                let usual = shape.history.usual();
+                let waits = match &reads.awaits {
+                    None => usual >= SLOW,
+                    Some(waits) => waits.goes_on(self.now),
+                };
+                match waits {
+                    true => Look::Wait { need: Need::Answer(awaited), usual },
+                    false => Look::Pass,
+                }
+            }
+        }
     }
 
     fn answer_kept(&mut self, slot: u32, id: u32, ask: &Ask<'_>, entry: &Entry) {
@@ -328,17 +375,18 @@ impl Plane {
         let now = self.now;
         let client = &mut self.clients[slot];
         client.asking = NONE;
-        let mut since = now;
+        let (mut since, mut slow) = (now, false);
         if let Some(reads) = &mut client.reads {
             if let Some(waits) = reads.awaits.take() {
                 since = waits.since;
+                slow = waits.slow;
             }
         }
         let took = now.since(since);
         let cache = self.pools[client.pool as usize].cache.as_ref().map(|cache| cache.at);
         if let Some(database) = cache.and_then(|at| self.caches.get_mut(at)) {
             database.patience.hit();
-            if since < now {
+            if since < now && !slow {
                 database.patience.waited(took);
             }
         }
@@ -447,20 +495,14 @@ impl Plane {
         }
     }
 
-    /// The request is looked at again when the stream has come so far, or has not for too long.
-    fn await_stream(&mut self, slot: u32, need: Seen) {
+    /// The request is looked at again when there is what it needs, or has not been for too long.
+    fn await_kept(&mut self, slot: u32, need: Need, usual: Duration) {
         let now = self.now;
         let client = &mut self.clients[slot];
         let Some(pool) = self.pools.get_mut(client.pool as usize) else { return };
         let Some(cache) = &pool.cache else { return };
         let database = &mut self.caches[cache.at];
         let Some(reads) = &mut client.reads else { return };
-        let fresh = Awaits {
-            until: now.after(self.config.cache.wait),
-            since: now,
-            need,
-            arrived: database.pulses.now(),
-        };
         if reads.awaits.is_none() {
             pool.totals.cached.waits += 1;
             if let Some(shape) = pool.shapes.get_mut(client.asking) {
@@ -468,9 +510,31 @@ impl Plane {
             }
             client.asked = now;
         }
-        reads.awaits.get_or_insert(fresh).need = need;
+        database.wait(slot, &need, now);
+        let patience = self.config.cache.wait.max((usual / WAIT_PART).min(WAIT_MAX));
+        match &mut reads.awaits {
+            Some(waits) => {
+                // It has waited for another's answer; how new that is, it asks only now.
+                if let (Need::Answer(_), Need::Stream(_)) = (&waits.need, &need) {
+                    waits.until = now.after(patience);
+                }
+                waits.need = need;
+            }
+            None => {
+                let until = match need {
+                    Need::Stream(_) => patience,
+                    Need::Answer(_) => (usual * LEASE_TIMES).min(LEASE_MAX),
+                };
+                reads.awaits = Some(Awaits {
+                    until: now.after(until),
+                    since: now,
+                    need,
+                    arrived: database.pulses.now(),
+                    slow: usual >= SLOW,
+                });
+            }
+        }
         client.hold = Hold::Stream;
-        database.wait(slot, need, now);
     }
 
     /// A client has heard of a commit, and so may look for what it has done.
@@ -496,7 +560,7 @@ impl Plane {
         let Some(reads) = &mut client.reads else { return };
         let waits = reads.awaits.take();
         reads.seen = seen;
-        if let Some(waits) = waits {
+        if let Some(waits) = waits.filter(|waits| !waits.slow) {
             database.patience.waited(waits.until.since(waits.since));
         }
         if fill.is_some() {
@@ -512,7 +576,9 @@ impl Plane {
         if fill.audits.is_some() {
             return database.compare(client.pool, &fill, entry);
         }
-        if database.store.put(fill.hash, entry.clone()) {
+        // What has changed meanwhile is of use to nobody.
+        let valid = entry.is_valid(&database.shared.tags);
+        if valid && database.store.put(fill.hash, entry.clone()) {
             pool.totals.cached.fills += 1;
             database.keep(seen, entry, self.now);
         }

@@ -115,6 +115,10 @@ impl Plane {
             self.drop_request(slot);
             return;
         }
+        if client.hold == Hold::Stream {
+            client.hold = Hold::No;
+            return self.drop_request_that(slot, "It was waiting for an answer to be kept.");
+        }
         if client.unit.is_some() {
             return self.cancel_unit(slot);
         }
@@ -136,8 +140,12 @@ impl Plane {
     }
 
     /// The client's request has not been sent to a server: it is answered as PostgreSQL answers
-    /// one that was cancelled, and dropped.
+    /// one that was cancelled, and dropped. A transaction of which no server knows has failed.
     pub(super) fn drop_request(&mut self, slot: u32) {
+        self.drop_request_that(slot, "It was waiting for a server connection.");
+    }
+
+    fn drop_request_that(&mut self, slot: u32, waited: &str) {
         let client = &mut self.clients[slot];
         let mut simple = false;
         if let Ok(Some(header)) = frame::header(&client.input) {
@@ -154,6 +162,15 @@ impl Plane {
             }
         }
         client.skips = !simple;
+        client.fill = None;
+        // What it has waited for says nothing of the next request.
+        if let Some(reads) = &mut client.reads {
+            reads.awaits = None;
+        }
+        if let Some(begun) = &mut client.begun {
+            begun.failed = true;
+        }
+        let status = client.status();
         self.tell(slot, |out| {
             reply::put_error(
                 out,
@@ -161,12 +178,12 @@ impl Plane {
                     severity: "ERROR",
                     code: sqlstate::QUERY_CANCELED,
                     message: "canceling statement due to user request",
-                    detail: Some("It was waiting for a server connection."),
+                    detail: Some(waited),
                     hint: None,
                 },
             );
             if simple {
-                reply::put_ready(out, TxStatus::Idle);
+                reply::put_ready(out, status);
             }
         });
         self.resume_later(slot);

@@ -334,9 +334,10 @@ impl Plane {
         shape.judged(verdict.ok());
     }
 
-    /// A client has changed definitions: what was judged counts no longer, here at once.
-    pub(super) fn redefined_by(&mut self, slot: u32) {
-        let pool = self.clients[slot].pool as usize;
+    /// Definitions have been changed on this server: what was judged counts no longer, here at once.
+    pub(super) fn redefined_on(&mut self, server: u32) {
+        let Some(conn) = self.servers.get(server) else { return };
+        let pool = conn.pool as usize;
         let database = self.pools[pool].name.database.clone();
         if let Some(cache) = &self.pools[pool].cache {
             // What was kept is not found any more, by no worker, before the client is told.

@@ -14,12 +14,13 @@ use backend::login::Credential;
 use backend::moment::Moment;
 use cache::entry::Entry;
 use cache::fill::Fill;
+use cache::lease::Leases;
 use cache::position::{Pulses, Seen};
 use cache::shared::{Shared, Snapshot};
 use cache::store::Store;
 
 use super::auditing::{Audits, Verdict};
-use super::caching::{PoolCache, Reads};
+use super::caching::{Need, PoolCache, Reads};
 use super::{Effect, Plane};
 use crate::config::{CacheMode, Freshness, PoolConfig};
 use crate::control::caches::Named;
@@ -69,6 +70,8 @@ pub struct DatabaseCache {
     link: Link,
     /// Whether waiting is worth it.
     pub patience: Patience,
+    /// Who asks for what is to be kept.
+    pub leases: Leases,
     /// Statements that somebody has named.
     pub names: Arc<Named>,
     /// Clients that wait.
@@ -127,6 +130,7 @@ impl DatabaseCache {
             proven,
             link: Link::closed(Moment(0)),
             patience: Patience::default(),
+            leases: Leases::default(),
             names,
             waiting: Vec::new(),
             kept: VecDeque::new(),
@@ -184,7 +188,7 @@ impl DatabaseCache {
         let seen = match freshness {
             Freshness::Bounded => return Ok(()),
             Freshness::Session => reads.seen,
-            Freshness::Strict => match reads.awaits {
+            Freshness::Strict => match &reads.awaits {
                 Some(waits) => waits.arrived,
                 None => return Err(self.pulses.now()),
             },
@@ -196,14 +200,22 @@ impl DatabaseCache {
         }
     }
 
-    /// A client waits until the stream has come as far as `need`.
-    pub fn wait(&mut self, slot: u32, need: Seen, now: Moment) {
+    /// A client waits for what it needs.
+    pub fn wait(&mut self, slot: u32, need: &Need, now: Moment) {
         self.waiting.push(slot);
+        let Need::Stream(need) = *need else { return };
         if !self.pulses.is_asked(need) {
             self.want(now);
         }
         if let Some(lsn) = self.pulses.resolve(need) {
             self.shared.want(lsn);
+        }
+    }
+
+    fn is_come(&self, need: &Need, applied: u64) -> bool {
+        match need {
+            Need::Stream(seen) => self.pulses.resolve(*seen).is_some_and(|lsn| lsn <= applied),
+            Need::Answer(awaited) => awaited.is_over(),
         }
     }
 
@@ -269,12 +281,15 @@ impl DatabaseCache {
         }
     }
 
-    /// Sends a pulse if one is due. What the control plane has to do for it, if anything.
+    /// When a pulse is to be sent; none while none can be, which changes when something is read.
+    fn due(&self) -> Option<Moment> {
+        let open = matches!(self.link.state, State::Open);
+        self.due.filter(|_| open && self.pulses.in_flight() < IN_FLIGHT_MAX)
+    }
+
+    /// Sends a pulse if one is due.
     fn turn(&mut self, now: Moment) -> bool {
-        if self.due.is_none_or(|due| due > now) || !matches!(self.link.state, State::Open) {
-            return false;
-        }
-        if self.pulses.in_flight() >= IN_FLIGHT_MAX {
+        if self.due().is_none_or(|due| due > now) {
             return false;
         }
         let called = self.link.calls.call(PULSE, STATEMENT, |_| {});
@@ -352,29 +367,33 @@ impl Plane {
             }
             let applied = self.caches[at].shared.applied().lsn;
             let mut waiting = std::mem::take(&mut self.caches[at].waiting);
+            let database = &self.caches[at];
+            let (clients, resumable) = (&mut self.clients, &mut self.resumable);
+            let mut first = None;
             waiting.retain(|slot| {
-                let Some(client) = self.clients.get_mut(*slot) else { return false };
+                let Some(client) = clients.get_mut(*slot) else { return false };
                 if client.hold != Hold::Stream {
                     return false;
                 }
-                let Some(waits) = client.reads.as_ref().and_then(|reads| reads.awaits) else {
+                let Some(waits) = client.reads.as_ref().and_then(|reads| reads.awaits.as_ref())
+                else {
                     return false;
                 };
-                let pulses = &self.caches[at].pulses;
-                let come = pulses.resolve(waits.need).is_some_and(|lsn| lsn <= applied);
-                if come || self.now >= waits.until {
+                if database.is_come(&waits.need, applied) || self.now >= waits.until {
                     client.hold = Hold::No;
-                    self.resume_later(*slot);
+                    if !std::mem::replace(&mut client.queued_resume, true) {
+                        resumable.push(*slot);
+                    }
                     return false;
+                }
+                if let Need::Stream(seen) = waits.need {
+                    let lsn = database.pulses.resolve(seen);
+                    first = lsn.into_iter().chain(first).min();
                 }
                 true
             });
-            let known = waiting.iter().filter_map(|slot| {
-                let waits = self.clients.get(*slot)?.reads.as_ref()?.awaits?;
-                self.caches[at].pulses.resolve(waits.need)
-            });
-            if let Some(lsn) = known.min() {
-                self.caches[at].shared.want(lsn);
+            if let Some(lsn) = first {
+                database.shared.want(lsn);
             }
             self.caches[at].waiting = waiting;
         }
@@ -411,10 +430,12 @@ impl Plane {
     /// When a pulse is due, or a reader has waited long enough.
     pub(super) fn pulses_due(&self) -> Option<Moment> {
         let due = |database: &DatabaseCache| {
-            let waits = |slot: &u32| Some(self.clients.get(*slot)?.reads.as_ref()?.awaits?.until);
+            let waits = |slot: &u32| {
+                let reads = self.clients.get(*slot)?.reads.as_ref()?;
+                Some(reads.awaits.as_ref()?.until)
+            };
             let until = database.waiting.iter().filter_map(waits).min();
-            let due = database.due.filter(|_| matches!(database.link.state, State::Open));
-            until.into_iter().chain(due).min()
+            until.into_iter().chain(database.due()).min()
         };
         self.caches.iter().filter_map(due).min()
     }

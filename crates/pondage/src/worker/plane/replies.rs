@@ -130,6 +130,11 @@ impl Plane {
         }
         let mut events = std::mem::take(&mut self.events);
         for (owner, happened) in events.drain(..) {
+            if matches!(happened, Happened::Redefined) {
+                // Whose it was may have gone meanwhile.
+                self.redefined_on(server);
+                continue;
+            }
             if let Some(train) = Plane::train_of(owner) {
                 match happened {
                     Happened::SetupDone => self.train_arrived(train),
@@ -180,7 +185,8 @@ impl Plane {
             }
             Happened::Dropped { all, discard } => self.dropped(slot, server, all, discard),
             Happened::Again(again) => self.unit_again(slot, again),
-            Happened::Redefined => self.redefined_by(slot),
+            // It is no client's; see `happen`.
+            Happened::Redefined => {}
             Happened::Notified => self.read_notified(slot),
             Happened::Error => {
                 self.pools[client.pool as usize].totals.errors += 1;

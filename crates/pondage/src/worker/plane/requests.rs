@@ -584,6 +584,11 @@ impl Plane {
             self.tell(slot, |out| reply::put_ready(out, status));
             return Taken::Bytes(header.total);
         }
+        // The statements before it may have been dropped.
+        if client.begun.is_some() {
+            self.begin_now(slot);
+        }
+        let client = &mut self.clients[slot];
         let server = client.server;
         let ended = client.copy_ended;
         if self.servers[server].server.copies_in() && !ended {

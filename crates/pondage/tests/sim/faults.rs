@@ -1,0 +1,43 @@
+//! Worlds that are broken on purpose: if no answer is found wrong there, the judgement of answers
+//! proves nothing.
+
+use crate::plan::{Caching, Fault, Plan};
+use crate::world::World;
+
+/// Within so many seeds each is found; mostly within a few.
+const SEEDS: u64 = 150;
+
+/// What the auditor has found is its own doing, and not the judgement's.
+const AUDITED: &str = "an audit has found";
+
+fn plan(seed: u64, fault: Option<Fault>) -> Plan {
+    let mut plan = Plan::quiet("transaction", 1 + seed as usize % 2, 3);
+    (plan.clients, plan.habits.sets, plan.habits.lone) = (8, true, true);
+    let strange = fault == Some(Fault::StrangeUnseen);
+    let freshness = ["session", "strict"][seed as usize / 2 % 2];
+    plan.with(seed, Caching { fault, freshness, strange, late: 0.5, slow: 0.5, ..Caching::quiet() })
+}
+
+/// What is wrong in a run, and whether the judgement says so.
+fn wrong(seed: u64, fault: Option<Fault>) -> Option<String> {
+    let error = World::new(seed, plan(seed, fault)).run().err()?;
+    (!error.contains(AUDITED)).then_some(error)
+}
+
+#[test]
+fn each_fault_is_found() {
+    for fault in Fault::ALL {
+        let found = (0..SEEDS).find(|seed| wrong(*seed, Some(fault)).is_some());
+        eprintln!("{fault:?}: {found:?}");
+        assert!(found.is_some(), "{fault:?} goes unnoticed");
+    }
+}
+
+#[test]
+fn without_a_fault_none_is_found() {
+    for seed in 0..20 {
+        if let Some(error) = wrong(seed, None) {
+            panic!("seed {seed}: {error}");
+        }
+    }
+}
