@@ -181,11 +181,12 @@ impl Judges {
         };
         let key = Key::of(config);
         for _ in 0..TRIES {
-            let (verdict, epoch) = lock(&self.state).kept(&key, config, text);
+            let (place, epoch) = lock(&self.state).kept(&key, config, text);
             let ask = || self.ask(&key, config, proven.clone(), parsed.clone());
-            let verdict = verdict.get_or_try_init(ask).await?.clone();
+            let verdict = place.get_or_try_init(ask).await?.clone();
             let mut state = lock(&self.state);
-            if state.epoch == epoch {
+            // Definitions of other databases may change all the time.
+            if state.epoch == epoch || state.still_keeps(&key, config, text, &place) {
                 state.weigh(&key, config, text, &verdict);
                 return Ok(verdict);
             }
@@ -302,6 +303,18 @@ impl State {
             self.kept_bytes -= old.bytes;
         }
         (verdict, self.epoch)
+    }
+
+    /// Whether nobody has dropped this place since it was made, as a change of definitions does.
+    fn still_keeps(
+        &self,
+        key: &Key,
+        config: &PoolConfig,
+        text: &[u8],
+        place: &Arc<OnceCell<Verdict>>,
+    ) -> bool {
+        let kept = self.kept.get(&(key.clone(), caches(config), Box::from(text)));
+        kept.is_some_and(|kept| Arc::ptr_eq(&kept.verdict, place))
     }
 
     /// Counts what a verdict takes that is there by now.

@@ -59,6 +59,8 @@ pub struct Reads {
     pub strange: bool,
     /// It has made it so on the server that it has now.
     pub left: bool,
+    /// What is kept was too old for the read that PostgreSQL is asked for.
+    pub gave_up: bool,
 }
 
 /// A request that waits until what is kept is known to be new enough, or is there.
@@ -145,6 +147,8 @@ enum Look {
     },
     /// To PostgreSQL, and what it answers is to be kept.
     Fill(Box<Fill>),
+    /// To PostgreSQL, since what is kept can't be shown to be new enough in time.
+    Old,
     /// To PostgreSQL.
     Pass,
 }
@@ -215,6 +219,12 @@ impl Plane {
             }
             Look::Fill(fill) => {
                 self.clients[slot].fill = Some(fill);
+                None
+            }
+            Look::Old => {
+                if let Some(reads) = &mut self.clients[slot].reads {
+                    reads.gave_up = true;
+                }
                 None
             }
             Look::Pass => None,
@@ -308,7 +318,7 @@ impl Plane {
                             return Look::Wait { need: Need::Stream(need), usual };
                         }
                         totals.too_old += 1;
-                        return Look::Pass;
+                        return Look::Old;
                     }
                 }
             }
@@ -564,6 +574,10 @@ impl Plane {
         let Some(reads) = &mut client.reads else { return };
         let waits = reads.awaits.take();
         reads.seen = seen;
+        if std::mem::take(&mut reads.gave_up) {
+            // The next one need not, if it comes a little later.
+            database.settle(self.now);
+        }
         if let Some(waits) = waits.filter(|waits| !waits.slow) {
             database.patience.waited(waits.until.since(waits.since));
         }

@@ -246,7 +246,8 @@ impl DatabaseCache {
         self.audits.decide(&self.pulses, &self.shared)
     }
 
-    /// Something that is applied is not known to be visible.
+    /// Something that is applied is not known to be visible, or a client has seen what is not
+    /// known to be applied.
     pub fn settle(&mut self, now: Moment) {
         self.want(now.max(self.last_sent.after(PACE)));
     }
