@@ -332,7 +332,8 @@ impl Plane {
         }
         // What nobody has asked for may never be asked for again.
         let known = self.common.caches.doorkeeper.knows(hash);
-        shape.worth.looked(known);
+        // Who has been here before is a hit the next time, unless what is kept does not stay.
+        shape.worth.looked(known && !database.store.is_full());
         if named.is_none() && !known {
             return Look::Pass;
         }
