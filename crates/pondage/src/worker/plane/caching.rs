@@ -309,9 +309,9 @@ impl Plane {
                     Ok(()) => return Look::Serve(entry),
                     Err(need) => {
                         let usual = shape.history.usual();
-                        let mut slow = || usual >= SLOW || database.patience.waits();
+                        let mut worth_it = || usual >= SLOW || database.patience.waits();
                         let waits = match &reads.awaits {
-                            None => !self.config.cache.wait.is_zero() && slow(),
+                            None => !self.config.cache.wait.is_zero() && worth_it(),
                             Some(waits) => waits.goes_on(self.now),
                         };
                         if waits {
@@ -526,7 +526,11 @@ impl Plane {
             client.asked = now;
         }
         database.wait(slot, &need, now);
-        let patience = self.config.cache.wait.max((usual / WAIT_PART).min(WAIT_MAX));
+        let wait = self.config.cache.wait;
+        let patience = match wait.is_zero() {
+            true => wait,
+            false => wait.max((usual / WAIT_PART).min(WAIT_MAX)),
+        };
         match &mut reads.awaits {
             Some(waits) => {
                 // It has waited for another's answer; how new that is, it asks only now.
