@@ -310,9 +310,11 @@ impl Plane {
                     Err(need) => {
                         let usual = shape.history.usual();
                         let mut worth_it = || usual >= SLOW || database.patience.waits();
+                        // Who has waited for another's answer may wait for this as well.
+                        let may = !self.config.cache.wait.is_zero();
                         let waits = match &reads.awaits {
-                            None => !self.config.cache.wait.is_zero() && worth_it(),
-                            Some(waits) => waits.goes_on(self.now),
+                            None => may && worth_it(),
+                            Some(waits) => may && waits.goes_on(self.now),
                         };
                         if waits {
                             return Look::Wait { need: Need::Stream(need), usual };
@@ -526,11 +528,7 @@ impl Plane {
             client.asked = now;
         }
         database.wait(slot, &need, now);
-        let wait = self.config.cache.wait;
-        let patience = match wait.is_zero() {
-            true => wait,
-            false => wait.max((usual / WAIT_PART).min(WAIT_MAX)),
-        };
+        let patience = self.config.cache.wait.max((usual / WAIT_PART).min(WAIT_MAX));
         match &mut reads.awaits {
             Some(waits) => {
                 // It has waited for another's answer; how new that is, it asks only now.
