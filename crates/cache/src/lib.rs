@@ -7,8 +7,9 @@
 //!
 //! Whether nothing has been raised *yet* is the other half: [`position`] tells how far a client has
 //! seen, and so how far the stream must have come before it is given what is kept in the
-//! [`store`].
+//! [`store`]; and [`acks`] what others were told that it may not have seen.
 
+pub mod acks;
 pub mod apply;
 pub mod cover;
 pub mod doorkeeper;
@@ -25,3 +26,4 @@ pub mod store;
 pub mod tags;
 pub mod value;
 pub mod watch;
+pub mod written;

@@ -366,7 +366,7 @@ enum Side {
     High,
 }
 
-fn put_value(kind: Kind, type_oid: u32, value: Value<'_>, out: &mut Canonical) -> bool {
+pub(crate) fn put_value(kind: Kind, type_oid: u32, value: Value<'_>, out: &mut Canonical) -> bool {
     match value {
         Value::Null => false,
         Value::Text(text) => kind.compares_with(type_oid) && canonical(kind, text, out),

@@ -20,6 +20,7 @@ use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use backend::moment::Moment;
 use backend::replication::PublishedTable;
 
+use crate::acks::Acks;
 use crate::tags::Tags;
 use crate::watch::Watch;
 
@@ -105,6 +106,7 @@ pub type Asked = Box<dyn Fn(u64) + Send + Sync>;
 pub struct Shared {
     pub tags: Tags,
     pub watch: Watch,
+    pub acks: Acks,
     number: AtomicU64,
     lsn: AtomicU64,
     settled: AtomicU64,
@@ -119,6 +121,8 @@ pub struct Shared {
     /// When the stream last said something, as [`Moment`] counts.
     told: AtomicU64,
     published: ArcSwap<HashMap<u32, PublishedTable>>,
+    /// Of tables that have some, their partitions and children, however far below.
+    parts: ArcSwap<HashMap<u32, Vec<u32>>>,
     /// Locked for each commit and each snapshot, for as long as it takes to compare numbers.
     unsettled: Mutex<Unsettled>,
     lost: Mutex<Option<String>>,
@@ -165,6 +169,7 @@ impl Shared {
         Shared {
             tags,
             watch: Watch::default(),
+            acks: Acks::default(),
             number: AtomicU64::new(0),
             lsn: AtomicU64::new(0),
             settled: AtomicU64::new(0),
@@ -176,6 +181,7 @@ impl Shared {
             asked: ArcSwapOption::empty(),
             told: AtomicU64::new(0),
             published: ArcSwap::default(),
+            parts: ArcSwap::default(),
             unsettled: Mutex::default(),
             lost: Mutex::default(),
         }
@@ -205,6 +211,22 @@ impl Shared {
     /// The tables whose changes are told.
     pub fn published(&self) -> Guard<Arc<HashMap<u32, PublishedTable>>> {
         self.published.load()
+    }
+
+    /// Of published tables that have some, their partitions and children, however far below.
+    pub fn parts(&self) -> Guard<Arc<HashMap<u32, Vec<u32>>>> {
+        self.parts.load()
+    }
+
+    fn store_published(&self, tables: HashMap<u32, PublishedTable>) {
+        let mut parts: HashMap<u32, Vec<u32>> = HashMap::new();
+        for table in tables.values() {
+            for ancestor in &table.ancestors {
+                parts.entry(*ancestor).or_default().push(table.oid);
+            }
+        }
+        self.parts.store(Arc::new(parts));
+        self.published.store(Arc::new(tables));
     }
 
     /// Rises when rights, definitions or the set of published tables may have changed: what was
@@ -286,7 +308,7 @@ impl Shared {
     pub(crate) fn begin(&self, lsn: u64, tables: HashMap<u32, PublishedTable>) {
         let number = self.number.load(Ordering::Relaxed) + 1;
         self.tags.bump_all(number);
-        self.published.store(Arc::new(tables));
+        self.store_published(tables);
         self.definitions.fetch_add(1, Ordering::AcqRel);
         {
             let mut unsettled = self.unsettled();
@@ -310,7 +332,7 @@ impl Shared {
     }
 
     pub(crate) fn publish(&self, tables: HashMap<u32, PublishedTable>) {
-        self.published.store(Arc::new(tables));
+        self.store_published(tables);
         self.redefine();
     }
 

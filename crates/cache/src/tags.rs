@@ -52,6 +52,12 @@ enum Of {
     Node,
 }
 
+impl Tag {
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+}
+
 impl Tags {
     /// `count` is rounded up to a power of two. With a `seed` that nobody knows nobody can make
     /// values share tags on purpose.

@@ -18,11 +18,13 @@ mod reads;
 mod tests;
 mod tree;
 mod walk;
+mod writes;
 
 pub use postgres::PostgresParser;
 pub use reads::{
     Bound, Cast, CastTo, Column, Columns, Condition, Reads, Restriction, Source, TableRead, Test,
 };
+pub use writes::Write;
 
 /// Something that understands SQL.
 pub trait Parser {
@@ -33,6 +35,10 @@ pub trait Parser {
     /// What `text`, one SELECT, reads, and which rows of it can matter. `literals` as above; those
     /// that are left out are no values of conditions.
     fn reads(&self, text: &str, literals: &[Literal]) -> Result<Reads, Unparsed>;
+
+    /// Which rows `text`, one INSERT, UPDATE or DELETE, writes. `literals` as above. None: it is
+    /// something else.
+    fn write(&self, text: &str, literals: &[Literal]) -> Option<Write>;
 }
 
 /// The text is no SQL, or none that this version of the parser knows. The parser's words.

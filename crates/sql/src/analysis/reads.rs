@@ -43,6 +43,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Name;
 
 pub(super) use blocks::Blocks;
+pub(super) use conditions::{boolean_parts, operator, AND};
 
 /// Where a constant comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

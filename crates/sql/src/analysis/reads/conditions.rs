@@ -163,7 +163,7 @@ impl Blocks<'_> {
 }
 
 /// Its name, if it has no schema but that of the built-in ones.
-fn operator(node: &Node) -> Option<&str> {
+pub fn operator(node: &Node) -> Option<&str> {
     let part = |value| Value::node(value).map_or("", |part| part.text("sval"));
     match node.list("name") {
         [name] => Some(part(name)),
