@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn parameters_are_read_in_both_formats_and_by_their_types() {
         let id = signature(&[("id", Kind::Int)], Form::Equal);
-        let (shared, _families) = watching(&[id.clone()]);
+        let (shared, _families) = watching(std::slice::from_ref(&id));
         let written = update(&[("id", Source::Parameter(1))], &[]);
         let ask = |value: Option<&[u8]>, binary: bool, types: &[u8]| {
             let mut message = Vec::new();
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn what_is_rounded_on_its_way_into_a_column_is_not_believed() {
         let price = signature(&[("price", Kind::Numeric)], Form::Equal);
-        let (shared, _families) = watching(&[price.clone()]);
+        let (shared, _families) = watching(std::slice::from_ref(&price));
         let wild = Place::of(shared.tags.wild(&price));
         let mut written = update(&[("price", Source::Literal(0))], &[]);
         let text = "insert into t (price) values (1.234)";

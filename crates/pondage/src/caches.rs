@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use cache::doorkeeper::Doorkeeper;
@@ -30,6 +31,8 @@ pub struct Caches {
     seed: u64,
     wake: Arc<OnceLock<Wake>>,
     families: Mutex<Families>,
+    /// There is a database in `databases`.
+    used: AtomicBool,
     pub doorkeeper: Doorkeeper,
     /// Statements that somebody has named.
     pub named: Registry,
@@ -83,6 +86,7 @@ impl Caches {
         Caches {
             store: Arc::new(Store::new(memory)),
             databases: Mutex::default(),
+            used: AtomicBool::new(false),
             tags,
             seed,
             wake: Arc::default(),
@@ -103,6 +107,11 @@ impl Caches {
         self.store.clone()
     }
 
+    /// Whether results of any database may be kept.
+    pub fn is_used(&self) -> bool {
+        self.used.load(Ordering::Acquire)
+    }
+
     /// None: nobody has asked for results of this database.
     pub fn known(&self, name: &str) -> Option<Arc<Shared>> {
         self.databases.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
@@ -118,6 +127,7 @@ impl Caches {
         let tags = Tags::new(self.tags, self.seed);
         let shared = Arc::new(Shared::new(tags, Box::new(wake)));
         databases.insert(name.to_owned(), shared.clone());
+        self.used.store(true, Ordering::Release);
         shared
     }
 

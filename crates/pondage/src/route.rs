@@ -31,6 +31,17 @@ pub struct Verdict {
     pub literals: Option<Box<[sql::Use]>>,
     /// What its answers depend on, or why they can't be kept, for people.
     pub cache: Result<Arc<Cacheable>, String>,
+    pub writes: Writes,
+}
+
+/// What a statement may change of what reads answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Writes {
+    Nothing,
+    /// Rows of one table.
+    Rows(Arc<cache::written::Written>),
+    /// Nobody can tell: it calls what is not looked into, or has triggers.
+    Anything,
 }
 
 /// A read whose answers may be kept until what they depend on changes.

@@ -16,7 +16,7 @@ use super::unit::Unit;
 use crate::control::messages::ConsoleUser;
 use crate::link::Ends;
 use crate::route::Why;
-use crate::worker::plane::Reads;
+use crate::worker::plane::{Reads, Wrote};
 
 /// No server, no pool.
 pub const NONE: u32 = u32::MAX;
@@ -131,6 +131,8 @@ pub struct Client {
     pub fill: Option<Box<Fill>>,
     /// What it has to do with what is kept.
     pub reads: Option<Box<Reads>>,
+    /// What it may have written and was not told of yet.
+    pub wrote: Option<Box<Wrote>>,
     /// A BEGIN that it was answered, and that no server has got yet.
     pub begun: Option<Box<Begun>>,
     pub close_needed: bool,

@@ -434,6 +434,7 @@ fn put_values<'a>(text: &[u8], literals: impl Iterator<Item = &'a Literal>, out:
 mod tests {
     use super::*;
     use crate::route::Share;
+    use crate::route::Writes;
     use backend::statement::Numbers;
 
     fn scanned(text: &str) -> Scan {
@@ -453,6 +454,7 @@ mod tests {
             reason,
             literals,
             cache: Err(String::new()),
+            writes: Writes::Anything,
         })));
         id
     }
@@ -525,6 +527,7 @@ mod tests {
             reason: String::new(),
             literals: None,
             cache: Err(String::new()),
+            writes: Writes::Anything,
         };
         let shape = shapes.get_mut(id).expect("known");
         shape.judged(Some(Box::new(verdict.clone())));

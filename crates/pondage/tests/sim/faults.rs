@@ -15,7 +15,9 @@ fn plan(seed: u64, fault: Option<Fault>) -> Plan {
     (plan.clients, plan.habits.sets, plan.habits.lone) = (8, true, true);
     let strange = fault == Some(Fault::StrangeUnseen);
     let freshness = ["session", "strict"][seed as usize / 2 % 2];
-    plan.with(seed, Caching { fault, freshness, strange, late: 0.5, slow: 0.5, ..Caching::quiet() })
+    // What others have just written is missed where the stream is late.
+    let slow = if fault == Some(Fault::WriteForgotten) { 0.98 } else { 0.5 };
+    plan.with(seed, Caching { fault, freshness, strange, late: 0.5, slow, ..Caching::quiet() })
 }
 
 /// What is wrong in a run, and whether the judgement says so.

@@ -1,15 +1,18 @@
 //! What parser and catalogues would say of the statements of the simulated language.
 
-use pondage::route::{Share, Verdict};
+use std::sync::Arc;
+
+use cache::written::{Source, Written};
+use pondage::route::{Share, Verdict, Writes};
 use rand::rngs::StdRng;
 use rand::Rng;
 use sql::{Scan, Use};
 
-use crate::data::read::cacheable;
+use crate::data::read::{cacheable, oid, tables};
 
 /// A verdict that is right, though not always the best that could be given; but for what is
 /// forgotten on purpose, tables and settings.
-pub fn judge(random: &mut StdRng, text: &[u8], forgets: [bool; 2]) -> Result<Box<Verdict>, String> {
+pub fn judge(random: &mut StdRng, text: &[u8], forgets: [bool; 3]) -> Result<Box<Verdict>, String> {
     if random.random_bool(0.03) {
         return Err("the database can't be reached".to_owned());
     }
@@ -40,5 +43,33 @@ pub fn judge(random: &mut StdRng, text: &[u8], forgets: [bool; 2]) -> Result<Box
         false => Err("the answers depend on more than data".to_owned()),
     };
     let literals = parameters.then_some(uses);
-    Ok(Box::new(Verdict { share, reason: String::new(), literals, cache }))
+    let writes = match share {
+        Share::Batch | Share::Pipeline => Writes::Nothing,
+        _ if forgets[2] => Writes::Nothing,
+        // Not always the best.
+        Share::Write if random.random_bool(0.9) => writes(&text),
+        Share::Write | Share::Alone => Writes::Anything,
+    };
+    Ok(Box::new(Verdict { share, reason: String::new(), literals, cache, writes }))
+}
+
+/// Of a plain write.
+fn writes(text: &str) -> Writes {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if !["put", "del"].contains(&words[0]) {
+        // Nothing that is looked for.
+        return Writes::Nothing;
+    }
+    let [table] = tables(words.get(1).unwrap_or(&""))[..] else { return Writes::Anything };
+    let key = words.get(2).and_then(|word| match word.strip_prefix('$') {
+        Some(number) => number.parse().ok().map(Source::Parameter),
+        None => word.parse::<i32>().ok().map(|_| Source::Literal(0)),
+    });
+    Writes::Rows(Arc::new(Written {
+        table: oid(table),
+        inserts: false,
+        fixed: key.into_iter().map(|source| ("k".to_owned(), source)).collect(),
+        // What its group was before is not said.
+        assigned: vec!["g".to_owned()],
+    }))
 }

@@ -2,8 +2,8 @@
 //! database is, and the judgement of every answer.
 //!
 //! An answer must be that of one state of the data. Which states are allowed is what the cache
-//! promises: none older than what its client has done or been shown, or than what others could
-//! see when its statement came, or than `max_lag`.
+//! promises: none older than what its client has done or been shown, than what anybody had heard of
+//! as done, or what others could see, when its statement came, or than `max_lag`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::AddAssign;
@@ -41,7 +41,8 @@ pub(crate) struct Kept {
     pulses: BTreeMap<(usize, u32), Pulse>,
     /// Somebody waits for what a stream has just told.
     woken: Arc<AtomicBool>,
-    /// Definitions that somebody has heard of, of each database.
+    /// States that somebody has heard of as done, and definitions, of each database.
+    heard: HashMap<String, u64>,
     defined: HashMap<String, usize>,
     pub(crate) tally: Counts,
 }
@@ -244,8 +245,9 @@ impl World {
     pub(crate) fn arrived(&mut self, client: usize, bytes: usize) {
         let client = &mut self.clients[client];
         let state = self.kept.data.get(&client.database).map_or(0, |data| data.borrow().state);
+        let heard = self.kept.heard.get(&client.database).copied().unwrap_or(0);
         let defined = self.kept.defined.get(&client.database).copied().unwrap_or(0);
-        client.arrive(bytes, Arrival { time: self.now, state, defined });
+        client.arrive(bytes, Arrival { time: self.now, state, heard, defined });
     }
 
     /// A client has heard something.
@@ -265,6 +267,8 @@ impl World {
                     };
                 };
                 client.floor = client.floor.max(state);
+                let heard = self.kept.heard.entry(client.database.clone()).or_default();
+                *heard = (*heard).max(state);
                 let defined = database.definitions_at(state);
                 client.defined = client.defined.max(defined);
                 let all = self.kept.defined.entry(client.database.clone()).or_default();
@@ -311,7 +315,7 @@ impl World {
         let from = match caching.freshness {
             "bounded" => lag,
             "strict" => client.floor.max(arrival.state),
-            _ => client.floor.max(lag),
+            _ => client.floor.max(lag).max(arrival.heard),
         };
         let mut states = database.changes_of(&asked.read, from);
         states.insert(from);

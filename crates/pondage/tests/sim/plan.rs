@@ -78,12 +78,14 @@ pub enum Fault {
     TableForgotten,
     /// It does not say that answers depend on settings.
     SettingsForgotten,
+    /// It does not say what is written.
+    WriteForgotten,
     /// A session that is unlike the others is not seen to be.
     StrangeUnseen,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 10] = [
+    pub const ALL: [Fault; 11] = [
         Fault::RowSkipped,
         Fault::RowsTooLate,
         Fault::TruncateSkipped,
@@ -93,6 +95,7 @@ impl Fault {
         Fault::NothingRuns,
         Fault::TableForgotten,
         Fault::SettingsForgotten,
+        Fault::WriteForgotten,
         Fault::StrangeUnseen,
     ];
 }

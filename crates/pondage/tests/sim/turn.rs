@@ -318,8 +318,9 @@ impl World {
             ToControl::Judge { worker, config, shape, text, .. } => {
                 let (database, user) = (config.database.clone(), config.user.clone());
                 let pool = PoolName { database, user };
-                let (forgets, unset) = (Fault::TableForgotten, Fault::SettingsForgotten);
-                let faults = [self.has_fault(forgets), self.has_fault(unset)];
+                let forgets =
+                    [Fault::TableForgotten, Fault::SettingsForgotten, Fault::WriteForgotten];
+                let faults = forgets.map(|fault| self.has_fault(fault));
                 let verdict = judge(&mut self.random, &text, faults);
                 let known = verdict.as_ref().ok().map(|verdict| &**verdict);
                 let (kept, definitions) = self.plan_of(&pool, &text, known);

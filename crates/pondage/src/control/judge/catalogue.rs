@@ -239,6 +239,13 @@ WITH RECURSIVE touched(oid) AS (
   JOIN pg_catalog.pg_trigger g ON g.tgrelid OPERATOR(pg_catalog.=) t.oid
   WHERE NOT g.tgisinternal
   UNION ALL
+  SELECT 'cascade', $1::pg_catalog.oid, k.conname::pg_catalog.text FROM touched t
+  JOIN pg_catalog.pg_constraint k ON k.confrelid OPERATOR(pg_catalog.=) t.oid
+  WHERE k.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog.char
+    AND (k.confupdtype OPERATOR(pg_catalog.=) ANY (ARRAY['c','n','d']::pg_catalog.char[])
+      OR $2::pg_catalog.bool
+        AND k.confdeltype OPERATOR(pg_catalog.=) ANY (ARRAY['c','n','d']::pg_catalog.char[]))
+  UNION ALL
   SELECT 'rule', r.ev_class, r.rulename::pg_catalog.text FROM touched t
   JOIN pg_catalog.pg_rewrite r ON r.ev_class OPERATOR(pg_catalog.=) t.oid
   UNION ALL
@@ -392,6 +399,8 @@ pub enum What {
     Expression,
     /// A column or domain of type interval with a modifier, which is nothing that runs.
     Interval,
+    /// A foreign key by which rows of other tables are written.
+    Cascade,
 }
 
 impl Names {
@@ -478,6 +487,7 @@ impl Connection {
                 "trigger" => What::Trigger,
                 "rule" => What::Rule,
                 "interval" => What::Interval,
+                "cascade" => What::Cascade,
                 "expression" => What::Expression,
                 _ => What::Kind,
             },

@@ -18,6 +18,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use cache::written::Written;
 use sql::{Analysis, Cast, Name, Parser, Reads, Statement, Unparsed, Use};
 use wire::pg::sqlstate;
 
@@ -27,7 +28,7 @@ use super::catalogue::{
 };
 use super::connection::{Connection, Failure, Settings};
 use super::functions;
-use crate::route::{Share, Verdict};
+use crate::route::{Share, Verdict, Writes};
 
 /// Views within views.
 pub const VIEW_DEPTH_MAX: usize = 8;
@@ -46,6 +47,8 @@ pub struct Parsed {
     literals: Option<Box<[Use]>>,
     /// Of a SELECT.
     reads: Option<Result<Arc<Reading>, String>>,
+    /// Of INSERT, UPDATE, DELETE.
+    write: Option<sql::Write>,
 }
 
 impl Parsed {
@@ -67,10 +70,13 @@ impl Parsed {
             (1, Statement::Merge) => return Err(alone("it is a MERGE")),
             (1, Statement::Other(word)) => {
                 let reason = "only SELECT, VALUES, TABLE, INSERT, UPDATE and DELETE can share";
-                return Err(match word {
-                    "" => alone(reason),
-                    word => alone(format!("{reason}, not {word}")),
-                });
+                let reason = match word {
+                    "" => reason.to_owned(),
+                    word => format!("{reason}, not {word}"),
+                };
+                let harmless = WRITES_NOTHING.contains(&word);
+                let writes = if harmless { Writes::Nothing } else { Writes::Anything };
+                return Err(Verdict { writes, ..alone(reason) });
             }
             (1, _) => {}
             (more, _) => return Err(alone(format!("it is {more} statements"))),
@@ -84,14 +90,49 @@ impl Parsed {
             (true, false) => Err("its constants are not all understood".to_owned()),
             (false, _) => Err("its pool does not cache".to_owned()),
         });
-        Ok(Parsed { text: text.into(), analysis, literals, reads })
+        let write = parser.write(text, if readable { scan.literals() } else { &[] });
+        Ok(Parsed { text: text.into(), analysis, literals, reads, write })
     }
 }
 
 fn alone(reason: impl Into<String>) -> Verdict {
     let reason = reason.into();
-    Verdict { share: Share::Alone, cache: Err(reason.clone()), reason, literals: None }
+    Verdict {
+        share: Share::Alone,
+        cache: Err(reason.clone()),
+        reason,
+        literals: None,
+        writes: Writes::Anything,
+    }
 }
+
+/// First words of statements that change no rows. (COMMIT is not among them: of COMMIT PREPARED
+/// nobody knows what it commits.)
+const WRITES_NOTHING: &[&str] = &[
+    "ABORT",
+    "ANALYSE",
+    "ANALYZE",
+    "BEGIN",
+    "CHECKPOINT",
+    "CLOSE",
+    "DEALLOCATE",
+    "DISCARD",
+    "FETCH",
+    "LISTEN",
+    "LOCK",
+    "MOVE",
+    "NOTIFY",
+    "PREPARE",
+    "RELEASE",
+    "RESET",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "SET",
+    "SHOW",
+    "START",
+    "UNLISTEN",
+    "VACUUM",
+];
 
 /// The parser's words without its quote of the text, which may be long, or nobody's business.
 pub fn told(unparsed: &Unparsed) -> String {
@@ -131,10 +172,12 @@ async fn look(
     connection: &mut Connection,
     parsed: &Parsed,
 ) -> Result<Verdict, Failure> {
-    let Parsed { text, analysis, literals, reads } = parsed.clone();
+    let Parsed { text, analysis, literals, reads, write } = parsed.clone();
     let mut evidence = Evidence::new(&analysis, reads.clone());
     let (written, assigns_texts) = (analysis.written.clone(), analysis.assigns_texts);
     let deletes = analysis.statement == Statement::Delete;
+    let inserts = analysis.statement == Statement::Insert;
+    let mut table = None;
     let mut judging = Judging {
         parser,
         writes: written.is_some(),
@@ -150,6 +193,7 @@ async fn look(
             reads: reads.map(|reads| reads.map(|reading| reading.reads.clone())),
         }],
         intervals: false,
+        cascades: false,
     };
     judging.settings(&connection.settings, &text);
     let mut target = written.as_ref().map(key);
@@ -178,10 +222,19 @@ async fn look(
             let relation = answers.relations.get(&target);
             if let Some(oid) = judging.target(&target, relation) {
                 judging.touched(&connection.written(&oid, deletes).await?);
+                table = oid.parse().ok();
             }
         }
     }
-    let Judging { share, reason, intervals, .. } = judging;
+    let Judging { share, reason, intervals, cascades, .. } = judging;
+    let writes = match (share, table.zip(write)) {
+        (Share::Pipeline | Share::Batch, _) => Writes::Nothing,
+        (Share::Write, Some((table, write))) if !cascades => {
+            let sql::Write { fixed, assigned, .. } = write;
+            Writes::Rows(Arc::new(Written { table, inserts, fixed, assigned }))
+        }
+        _ => Writes::Anything,
+    };
     let mut literals = literals.filter(|_| share != Share::Alone);
     if intervals && assigns_texts {
         // One of them may be for an interval, and it is not known which.
@@ -192,7 +245,7 @@ async fn look(
         Share::Batch => evidence.judge(connection).await?.map(Arc::new),
         _ => Err(reason.clone()),
     };
-    Ok(Verdict { share, reason, literals, cache })
+    Ok(Verdict { share, reason, literals, cache, writes })
 }
 
 /// A text that is a part of what is judged.
@@ -265,6 +318,8 @@ struct Judging<'a, P> {
     next: Vec<Piece>,
     /// What is written has intervals with a modifier.
     intervals: bool,
+    /// Rows of other tables may be written with it.
+    cascades: bool,
 }
 
 impl<P: Parser> Judging<'_, P> {
@@ -494,6 +549,7 @@ impl<P: Parser> Judging<'_, P> {
                     self.object(Share::Alone, "", reason);
                 }
                 What::Interval => self.intervals = true,
+                What::Cascade => self.cascades = true,
                 What::Expression => {
                     let within = format!("expression of table {table}: ");
                     self.part(within, 0, &format!("SELECT {text}"));

@@ -104,7 +104,7 @@ pub(super) struct Ground {
 }
 
 /// Names of UTF-8, as PostgreSQL reports it and as clients spell it.
-const UTF8: [&str; 3] = ["UTF8", "UTF-8", "unicode"];
+pub(super) const UTF8: [&str; 3] = ["UTF8", "UTF-8", "unicode"];
 
 /// Settings on which the text of a value may depend.
 ///

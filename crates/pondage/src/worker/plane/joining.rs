@@ -102,6 +102,9 @@ impl Plane {
         if let Some(names) = &mut client.names {
             names.forget_unnamed();
         }
+        if way == Way::Train {
+            self.note_writes(slot, text, None);
+        }
         self.enqueue(slot, unit)
     }
 
@@ -151,6 +154,15 @@ impl Plane {
             return None;
         }
         let way = self.way(slot, shape, text)?;
+        if way == Way::Train {
+            let bind = frontend::bind_tail(asked.values).ok();
+            let types = match (&asked.parse, &statement) {
+                (Some(parse), _) => parse.types,
+                (None, Some(statement)) => &statement.types,
+                (None, None) => return None,
+            };
+            self.note_writes(slot, text, bind.map(|bind| (bind, types)));
+        }
         let statement = match way {
             Way::Train => statement,
             _ => statement.or_else(|| self.unnamed(&asked)),
@@ -211,7 +223,7 @@ impl Plane {
     }
 
     /// A statement that goes to a server of its client's own is judged for what is kept.
-    fn judge_alone(&mut self, slot: u32, id: u32, text: &[u8]) {
+    pub(super) fn judge_alone(&mut self, slot: u32, id: u32, text: &[u8]) {
         let at = self.clients[slot].pool;
         let pool = &mut self.pools[at as usize];
         let asks = pool.cache.is_some()

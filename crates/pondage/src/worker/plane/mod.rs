@@ -28,6 +28,7 @@ mod statements;
 mod timers;
 mod trains;
 mod trips;
+mod writes;
 mod writing;
 
 use std::collections::{HashMap, HashSet};
@@ -64,6 +65,7 @@ pub use caching::Reads;
 use company::Company;
 use pulses::DatabaseCache;
 use replies::Happened;
+pub use writes::Wrote;
 
 /// Bytes that may wait for a client before its server is no longer read, and the other way round.
 pub const OUT_BYTES_HIGH: usize = 256 << 10;
@@ -466,6 +468,7 @@ impl Plane {
             corked: false,
             fill: None,
             reads: None,
+            wrote: None,
             begun: None,
             close_needed: false,
             queued_out: false,

@@ -12,6 +12,7 @@ use std::time::Duration;
 use backend::calls::{Calls, Heard};
 use backend::login::Credential;
 use backend::moment::Moment;
+use cache::acks::Acked;
 use cache::entry::Entry;
 use cache::fill::Fill;
 use cache::lease::Leases;
@@ -61,6 +62,8 @@ pub struct DatabaseCache {
     pub shared: Arc<Shared>,
     pub store: Arc<Store>,
     pub pulses: Pulses,
+    /// What others have written and were told of.
+    acked: Acked,
     database: String,
     /// Of [`Shared::definitions`], as last looked at.
     definitions: u64,
@@ -129,6 +132,7 @@ impl DatabaseCache {
             shared,
             store,
             pulses: Pulses::default(),
+            acked: Acked::default(),
             database: config.database.clone(),
             definitions: 0,
             config,
@@ -192,7 +196,12 @@ impl DatabaseCache {
         }
         let seen = match freshness {
             Freshness::Bounded => return Ok(()),
-            Freshness::Session => reads.seen,
+            Freshness::Session => {
+                // What anybody was told by now, and what this client has seen itself.
+                let Shared { acks, .. } = &*self.shared;
+                self.acked.are_applied(acks, entry.tags(), &self.pulses, applied)?;
+                reads.seen
+            }
             Freshness::Strict => match &reads.awaits {
                 Some(waits) => waits.arrived,
                 None => return Err(self.pulses.now()),

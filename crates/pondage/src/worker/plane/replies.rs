@@ -211,6 +211,7 @@ impl Plane {
         let unit = self.clients[slot].unit.as_ref();
         if unit.is_none_or(|unit| unit.way != Way::Train || unit.done) {
             self.read_answered(slot);
+            self.tell_written(slot, status);
         }
         let client = &mut self.clients[slot];
         if client.unit.is_some() {

@@ -259,6 +259,7 @@ impl Plane {
                 if !self.ensure_server(slot) {
                     return Taken::Held;
                 }
+                self.note_unknown(slot);
                 self.push(slot, Request::forward(Owner(slot), Kind::Function));
                 self.forward(slot, header, bytes)
             }
@@ -358,6 +359,10 @@ impl Plane {
         }
         self.follow(slot, text);
         self.note_session(slot, text);
+        match header.total <= bytes.len() {
+            true => self.note_writes(slot, text, None),
+            false => self.note_unknown(slot),
+        }
         let now = self.now;
         let client = &mut self.clients[slot];
         client.copy_ended = false;
@@ -496,6 +501,8 @@ impl Plane {
             Err(error) => return self.malformed(slot, &format!("invalid Bind message: {error}")),
         };
         let Some(named) = self.resolve(slot, head.statement) else { return Taken::Held };
+        let whole = header.total == HEADER_BYTES + body.len();
+        self.note_bound(slot, &named, body.get(head.rest..).filter(|_| whole));
         self.count(slot, |totals| totals.bind_count += 1);
         let client = &mut self.clients[slot];
         client.batch_open = true;
