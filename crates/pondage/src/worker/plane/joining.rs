@@ -133,8 +133,9 @@ impl Plane {
                     (None, Some(statement)) => &statement.types,
                     (None, None) => return None,
                 };
-                let Extended { parse, describe, .. } = asked;
-                let bound = Some(Bound { tail, types, parse, describe });
+                let Extended { parse, values, describe, .. } = asked;
+                let statement = statement.as_ref();
+                let bound = Some(Bound { statement, values, tail, types, parse, describe });
                 if let Some(bound) = &bound {
                     if self.transaction_here(slot, text, Some(bound)) {
                         return Some(Taken::Bytes(bytes.len()));

@@ -234,6 +234,9 @@ impl Plane {
             totals.xact_count += 1;
             totals.xact_time_us += now.since(client.began).as_micros() as u64;
             client.began = now;
+            if let (None, Some(reads)) = (&client.begun, &mut client.reads) {
+                reads.portal = None;
+            }
         }
         client.asked = now;
         client.active = now;
