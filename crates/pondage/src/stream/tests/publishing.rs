@@ -104,6 +104,29 @@ async fn a_new_table_is_told_when_nobody_can_have_changed_it_unseen() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_look_that_is_asked_for_comes_soon_and_others_follow_while_a_table_waits() {
+    let rig = Rig::start(&[]).await;
+    rig.app("CREATE TABLE first (a int PRIMARY KEY)").await;
+    let poll = Duration::from_secs(3600);
+    let followed = rig.follow_as("app", Options { poll, ..options() });
+    followed.begun(1).await;
+    for name in ["second", "third"] {
+        rig.app(&format!("CREATE TABLE {name} (a int PRIMARY KEY)")).await;
+        followed.tap.look();
+        is_told(&followed, name, true).await;
+    }
+    let other = connect(&rig.cluster, "app").await;
+    rows(&other, "BEGIN; SELECT pg_current_xact_id()").await;
+    rig.app("CREATE TABLE fourth (a int PRIMARY KEY)").await;
+    followed.tap.look();
+    let published = "SELECT count(*) FROM pg_publication_tables WHERE tablename = 'fourth'";
+    until("the publication", || futures_now(&rig, published, "1")).await;
+    assert!(!followed.mirror.tables().contains(&"fourth".to_owned()));
+    rows(&other, "COMMIT").await;
+    is_told(&followed, "fourth", true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_partition_is_known_soon_after_its_first_row() {
     let rig = Rig::start(&[]).await;
     rig.app("CREATE TABLE root (a int PRIMARY KEY) PARTITION BY LIST (a)").await;

@@ -349,6 +349,16 @@ impl Plane {
         self.effects.push(Effect::Control(ToControl::Redefined { database }));
     }
 
+    /// There may be new tables on this server, whose changes are to be followed soon.
+    pub(super) fn defined_on(&mut self, server: u32) {
+        let Some(conn) = self.servers.get(server) else { return };
+        let database = &self.pools[conn.pool as usize].name.database;
+        if self.common.caches.known(database).is_some() {
+            let database = database.clone();
+            self.effects.push(Effect::Control(ToControl::Defined { database }));
+        }
+    }
+
     pub(super) fn redefined(&mut self, database: &str) {
         let pools = self.pools.iter_mut().filter(|pool| pool.name.database == database);
         pools.for_each(|pool| pool.shapes.redefined());
