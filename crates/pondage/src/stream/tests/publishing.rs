@@ -93,8 +93,10 @@ async fn a_new_table_is_told_when_nobody_can_have_changed_it_unseen() {
     rows(&other, "INSERT INTO second VALUES (1)").await;
     let published = "SELECT count(*) FROM pg_publication_tables WHERE tablename = 'second'";
     until("the publication", || futures_now(&rig, published, "1")).await;
-    // Several looks: it is published and must not be told of.
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    // It is published and must not be told of.
+    for _ in 0..3 {
+        rig.looked(&followed).await;
+    }
     assert_eq!(followed.mirror.tables(), ["first"]);
     rows(&other, "COMMIT").await;
     is_told(&followed, "second", true).await;
@@ -239,7 +241,7 @@ async fn whatever_changes_what_a_statement_means_is_noticed() {
         "TRUNCATE renamed",
     ] {
         // A look that has begun before may see it or not.
-        tokio::time::sleep(Duration::from_millis(250)).await;
+        rig.looked(&followed).await;
         let before = look();
         rig.run(text).await;
         until(text, || look() > before).await;
@@ -252,7 +254,9 @@ async fn whatever_changes_what_a_statement_means_is_noticed() {
     rig.run("INSERT INTO renamed VALUES (5); TRUNCATE renamed; ANALYZE renamed").await;
     rig.run("CREATE TEMP TABLE own (a int); DROP TABLE own").await;
     rig.run("VACUUM renamed").await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    for _ in 0..3 {
+        rig.looked(&followed).await;
+    }
     assert_eq!(look(), before, "nothing was redefined");
     let tables = followed.mirror.look(|seen| seen.tables.clone());
     assert_eq!(tables[0].name, "renamed");

@@ -600,14 +600,19 @@ impl Plane {
         }
         let Some(fill) = fill else { return };
         let pool = &mut self.pools[client.pool as usize];
-        let mut kept = None;
+        let (mut kept, mut same) = (None, false);
         if let Some(shape) = pool.shapes.get_mut(fill.shape) {
             shape.fills += 1;
             kept = shape.named(&database.names).map(|named| named.counters.kept.clone());
+            same = shape.kept.as_ref().is_some_and(|plan| Arc::ptr_eq(plan, &fill.plan));
         }
         let Some(mut entry) = fill.entry() else { return };
         if fill.audits.is_some() {
-            return database.compare(client.pool, &fill, Arc::new(entry));
+            // Under other definitions than those of what is kept the answer says nothing.
+            if same {
+                database.compare(client.pool, &fill, Arc::new(entry));
+            }
+            return;
         }
         // What has changed meanwhile is of use to nobody.
         if !entry.is_valid(&database.shared.tags) {

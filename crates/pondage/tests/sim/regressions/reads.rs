@@ -274,3 +274,25 @@ fn an_unnamed_statement_that_was_answered_from_memory_can_be_bound_again() {
         });
     }
 }
+
+/// Symptom: an audit found another answer than was kept, and so nothing more was kept of a
+/// statement, though nothing was wrong with it. Cause: definitions had changed while PostgreSQL was
+/// asked, and were taken for those under which it had been kept.
+#[test]
+fn an_audit_is_of_no_use_when_definitions_change_meanwhile() {
+    for reads in 2..12 {
+        for workers in [1, 2] {
+            let mut plan = keeping(workers, 2);
+            plan.sluggish = 0.9;
+            script(plan, &[0, workers - 1], |world| {
+                for _ in 0..reads {
+                    say(world, 0, "look t1 key 1");
+                    world.settle()?;
+                }
+                say(world, 1, "alter 'mine'");
+                say(world, 0, "look t1 key 1");
+                world.settle()
+            });
+        }
+    }
+}
