@@ -59,7 +59,7 @@ impl Worth {
 
 /// Whether it is worth the trouble to wait for the stream: against the time that is waited stands
 /// the time that the hits behind it save.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Patience {
     /// Judgements in a row that waiting takes more than it saves.
     bad: u32,
@@ -79,12 +79,6 @@ const BAD_ENOUGH: u32 = 2;
 
 /// One of so many waits is tried although it is not worth it.
 const TRY_ONE_OF: u32 = 32;
-
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience { bad: 0, waits: 0, waited_us: 0, hits: 0, trip_us: 0, refused: 0 }
-    }
-}
 
 impl Patience {
     /// Whether a read is to wait.
