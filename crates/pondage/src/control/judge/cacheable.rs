@@ -173,6 +173,24 @@ struct Types {
     uncertain: bool,
     /// Those of them that can be any text.
     texts: BTreeSet<u32>,
+    /// All of them are.
+    all_texts: bool,
+}
+
+impl Types {
+    /// What can be any text is one, unless a type that somebody has made may be meant.
+    fn settle_texts(&mut self, facts: &Facts) {
+        let mut routines = facts.functions.iter().chain(&facts.operators);
+        if routines.any(|routine| routine.takes.iter().any(|oid| *oid >= USER_OID)) {
+            return;
+        }
+        for slot in &mut self.slots {
+            if matches!(slot.source, Source::Literal(place) if self.texts.contains(&place)) {
+                slot.type_oid = oid::TEXT;
+            }
+        }
+        self.uncertain &= !self.all_texts;
+    }
 }
 
 /// What was found while the statement was judged for sharing.
@@ -308,6 +326,7 @@ impl Evidence {
         if facts.parts.len() > PARTS_MAX {
             return Err(format!("it reads more than {PARTS_MAX} tables and partitions"));
         }
+        types.settle_texts(facts);
         let objections = Objections {
             reads: &self.reads,
             named: &self.types,
@@ -317,18 +336,11 @@ impl Evidence {
             facts,
         };
         let settings = objections.raise()?;
-        let routines = || facts.functions.iter().chain(&facts.operators);
-        let users = routines().any(|routine| routine.takes.iter().any(|oid| *oid >= USER_OID));
         for slot in &mut types.slots {
-            let text = |place| types.texts.contains(&place) && !users;
-            if matches!(slot.source, Source::Literal(place) if text(place)) {
-                slot.type_oid = oid::TEXT;
-            }
             slot.timely = objections::is_timely(facts, slot.type_oid);
         }
         let (recipe, mut lines) = recipe::make(self, reading, &types.slots, facts);
-        let unknown = |slot: &Slot| slot.timely && slot.type_oid == ANY_MOMENT;
-        if types.uncertain && types.slots.iter().any(unknown) {
+        if types.uncertain {
             lines.push("Only where no constant in quotes can be a word such as 'now'".to_owned());
         }
         Ok(Cacheable { recipe, settings, slots: types.slots, lines })
@@ -380,6 +392,7 @@ impl Evidence {
             };
             let untold: Vec<usize> = (0..reading.literals.len()).filter(untold).collect();
             types.texts = self.ask_texts(connection, reading, &untold, of_use).await?;
+            types.all_texts = types.texts.len() == untold.len();
         }
         Ok(Ok(types))
     }
@@ -441,7 +454,7 @@ impl Evidence {
             };
             slot(Source::Literal(number), oid);
         }
-        Types { slots, columns, uncertain, texts: BTreeSet::new() }
+        Types { slots, columns, uncertain, texts: BTreeSet::new(), all_texts: false }
     }
 
     /// Constants in quotes with a cast around them, and the type that gives them.

@@ -462,6 +462,16 @@ async fn c10_dates_may_be_words_and_texts_may_be_dates() {
         slots("SELECT note || 'x' FROM orders WHERE seen > 'today' GROUP BY note || 'x'").await,
         [(Literal(0), 25, false), (Literal(1), 1184, true), (Literal(2), 25, false)]
     );
+    court
+        .expect(&[
+            ("SELECT note || 'x' FROM orders GROUP BY note || 'x'", "app.orders: any row"),
+            (
+                "SELECT coalesce(seen, 'now') FROM orders GROUP BY coalesce(seen, 'now')",
+                "app.orders: any row; Only where no constant in quotes can be a word such as 'now' \
+                 (settings)",
+            ),
+        ])
+        .await;
     assert_eq!(
         slots("SELECT coalesce(seen, 'now') FROM orders GROUP BY coalesce(seen, 'now')").await,
         [(Literal(0), 1184, true), (Literal(1), 1184, true)]
