@@ -198,6 +198,8 @@ pub enum Event<'a> {
     /// A command has changed what names mean, what functions do or who sees what; told again when
     /// its transaction is over, since others see it then. Whose command it was is of no interest.
     Redefined,
+    /// Others see what has been defined, new tables among it. This, too, is no owner's business.
+    Defined,
     /// An ErrorResponse that the owner has seen.
     Error,
     SetupDone,

@@ -115,6 +115,8 @@ pub struct Server {
     pub littered: bool,
     /// Definitions have been changed in the transaction that is open.
     redefines: bool,
+    /// Tables have been created in it.
+    creates: bool,
     queue: VecDeque<Request>,
     /// The beginning of a message that is not decided yet.
     held: Vec<u8>,
@@ -170,6 +172,7 @@ impl Server {
             single: false,
             littered: false,
             redefines: false,
+            creates: false,
             queue: VecDeque::new(),
             held: Vec::new(),
             rest: 0,
@@ -562,9 +565,15 @@ impl Server {
         self.copy = Copy::No;
         self.begun = false;
         self.queue.pop_front();
-        if self.status == TxStatus::Idle && std::mem::take(&mut self.redefines) {
-            // Others have seen the old ones up to now.
-            replies.event(head.owner, Event::Redefined);
+        if self.status == TxStatus::Idle {
+            let redefines = std::mem::take(&mut self.redefines);
+            if redefines {
+                // Others have seen the old ones up to now.
+                replies.event(head.owner, Event::Redefined);
+            }
+            if std::mem::take(&mut self.creates) || redefines {
+                replies.event(head.owner, Event::Defined);
+            }
         }
         self.settle(head, Outcome::Done, replies);
         if let Some(again) = self.rejected.take() {
@@ -601,6 +610,7 @@ impl Server {
             (self.copy, self.eaten_syncs) = (Copy::No, 0);
             replies.event(head.owner, Event::CopyOver);
         }
+        self.creates |= command == b"CREATE TABLE";
         if redefines(command) {
             self.redefines = true;
             replies.event(head.owner, Event::Redefined);

@@ -2,7 +2,7 @@
 
 use super::place::{Cached, Place};
 use crate::kit::{wait, Gateway, WireClient};
-use crate::traps::batch::Batch;
+use crate::traps::batch::{answered_alike, Batch};
 
 const TABLE: &str = "create table t(id int primary key, n int not null);
     insert into t values (1, 10), (2, 20)";
@@ -99,6 +99,36 @@ fn in_the_extended_protocol_too() {
     let batch = batch.bind("r", &[]).execute().parse("", "commit").bind("", &[]).execute().sync();
     assert_eq!(tags(&mut client, &batch), "12C2DC12CZ");
     assert_eq!(client.status, b'I');
+}
+
+#[test]
+fn the_unnamed_portal_of_a_read_is_there_until_its_transaction_ends() {
+    let place = start_with("pool.pool_size", 3);
+    let (mut client, mut beside) = (place.client(), place.beside());
+    let names = Batch::new().parse("hot", READ).parse("cold", OTHER).sync();
+    assert_eq!(answered_alike(&mut beside, &mut client, &names, 1), "11Z");
+    let again = |limit| {
+        let batch = Batch::new().describe_portal("").execute_of("", limit);
+        batch.execute().close_portal("").sync()
+    };
+    for name in ["hot", "cold"] {
+        for end in ["commit", "select 1/(random()*0)::int; commit", "rollback"] {
+            for limit in [0, 1] {
+                let read = Batch::new().query("begin").bind(name, &[]).execute().sync();
+                answered_alike(&mut beside, &mut client, &read, 2);
+                let there = answered_alike(&mut beside, &mut client, &again(limit), 1);
+                assert_eq!(there, "TCC3Z");
+                answered_alike(&mut beside, &mut client, &again(limit), 1);
+                answered_alike(&mut beside, &mut client, &Batch::new().query("rollback"), 1);
+
+                answered_alike(&mut beside, &mut client, &read, 2);
+                answered_alike(&mut beside, &mut client, &Batch::new().query(end), 1);
+                let gone = answered_alike(&mut beside, &mut client, &again(limit), 1);
+                assert_eq!(gone, "EZ");
+                answered_alike(&mut beside, &mut client, &Batch::new().query("rollback"), 1);
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! C7: what tables, views and functions are changes: through the gateway at once, beside it soon.
 
+use std::time::{Duration, Instant};
+
 use super::place::{Cached, Place};
 use crate::kit::WireClient;
 
@@ -194,6 +196,31 @@ fn inherited_tables_are_parts_of_their_parents() {
             same_soon(&mut through, read, &expected, write);
         }
     }
+}
+
+/// Looks at the catalogues are 3 s apart, by themselves.
+#[test]
+fn a_table_that_is_created_through_the_gateway_is_followed_at_once() {
+    const CREATED: usize = 6;
+    let place = Place::start("");
+    let mut client = place.client();
+    let mut longest = Vec::new();
+    for number in 0..CREATED {
+        let create = match number % 3 {
+            0 => format!("create table t{number}(id int primary key)"),
+            1 => format!("begin; create table t{number}(id int primary key); commit"),
+            _ => format!(
+                "create table t{number}(id int); alter table t{number} add primary key (id)"
+            ),
+        };
+        client.run(&create);
+        let begun = Instant::now();
+        client.warm(&format!("select count(*) from t{number}"));
+        longest.push(begun.elapsed());
+    }
+    // A busy machine may be slow once or twice.
+    longest.sort();
+    assert!(longest[CREATED / 2] < Duration::from_secs(2), "{longest:?}");
 }
 
 #[test]

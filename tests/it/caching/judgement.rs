@@ -238,3 +238,22 @@ fn nothing_of_a_failed_or_cut_answer_is_kept() {
     }
     assert_eq!(client.warm(ALL).len(), 10);
 }
+
+#[test]
+fn expressions_with_constants_are_grouped_by() {
+    let place = Place::start(
+        "create table t(id int primary key, note text); insert into t values (1, 'a'), (2, 'b')",
+    );
+    let mut client = place.client();
+    for read in [
+        "select note || 'x', count(*) from t group by note || 'x' order by 1",
+        "select note || ' words', count(*) from t group by note || ' words' order by 1",
+        "select count(*) from t group by note || 'words'",
+        "select id % 2, count(*) from t group by id % 2 order by id % 2",
+        "select distinct note || 'now' from t order by note || 'now'",
+        "select id + 1 from t group by id + 1 having id + 1 > 1",
+    ] {
+        let expected = place.beside().rows(read);
+        assert_eq!(client.warm(read), expected, "{read}");
+    }
+}

@@ -144,6 +144,11 @@ impl Keeper {
         &self.published
     }
 
+    /// Whether there are tables that are published, and not told yet for a transaction that runs.
+    pub fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     pub fn standing(&self) -> Vec<TableStanding> {
         self.look.standing()
     }

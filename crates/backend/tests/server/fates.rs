@@ -188,3 +188,28 @@ fn the_unnamed_statement_is_known_only_when_no_earlier_batch_decides() {
     server.receive(&Answer::new().say("CZ", "").0, &mut to).expect("an answer");
     assert!(server.has_unnamed(Unnamed::Nothing), "a simple query drops it");
 }
+
+#[test]
+fn definitions_are_told_when_they_are_made_and_when_others_see_them() {
+    let (_, to) = at_every_split(
+        |server, to| ask(server, to, A, &[Kind::Query; 6]),
+        Answer::new()
+            .complete("CREATE TABLE")
+            .say("Z", "")
+            .complete("ALTER TABLE")
+            .say("Z", "")
+            .complete("BEGIN")
+            .complete("CREATE TABLE")
+            .ready(TxStatus::InTransaction)
+            .complete("GRANT")
+            .ready(TxStatus::InTransaction)
+            .complete("COMMIT")
+            .say("Z", "")
+            .say("CZ", ""),
+    )
+    .expect("a sound answer");
+    let told: Vec<&str> =
+        to.told(A).into_iter().filter(|event| event.ends_with("efined")).collect();
+    let one = ["Defined", "Redefined", "Redefined", "Defined"];
+    assert_eq!(told, [&one[..], &one[1..]].concat());
+}

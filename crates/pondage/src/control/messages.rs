@@ -124,6 +124,10 @@ pub enum ToControl {
     Redefined {
         database: String,
     },
+    /// Others see what a client has defined in this database: its publication is to be looked at.
+    Defined {
+        database: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -222,6 +222,10 @@ impl Control {
                     worker.send(ToWorker::Redefined { database: database.clone() });
                 }
             }
+            ToControl::Defined { database } => {
+                let streams = self.streams.get().and_then(Option::as_ref);
+                streams.inspect(|streams| streams.look(&database));
+            }
             ToControl::Console { .. }
             | ToControl::ConsoleGone { .. }
             | ToControl::CacheCommand { .. } => {}

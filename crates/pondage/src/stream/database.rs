@@ -176,9 +176,10 @@ impl Database {
         stream: &mut Stream,
     ) -> Result<Infallible, Ended> {
         let Options { silence, poll, .. } = self.options;
+        let tap = self.tap.clone();
         let (begun, begins) = watch::channel(false);
         let (tell, mut told) = mpsc::channel(1);
-        let mut watched = std::pin::pin!(keeping.watch(poll, begins, tell));
+        let mut watched = std::pin::pin!(keeping.watch(poll, begins, &tap, tell));
         stream.take(self)?;
         loop {
             stream.send(silence).await?;

@@ -17,6 +17,7 @@ use crate::config::PoolConfig;
 use crate::control::dial::Dialer;
 use crate::control::messages::{OpenError, OpenKind};
 use crate::control::open::Session;
+use crate::stream::Tap;
 
 /// Beside [`SETTINGS`]: nobody waits long for a look, or for the lock of a publication.
 const OWN_SETTINGS: [(&str, &str); 3] = [
@@ -44,6 +45,9 @@ const REST_FACTOR: u32 = 10;
 /// But looks begin at most so far apart, unless one takes longer than half of it: then half of the
 /// time is spent with looking.
 pub const LOOKS_APART_MAX: Duration = Duration::from_secs(5);
+
+/// Looks that are asked for are at least so far apart.
+const LOOKS_APART_MIN: Duration = Duration::from_millis(100);
 
 /// For whoever has the consumer.
 pub enum Event {
@@ -120,7 +124,7 @@ impl Keeping {
         }
     }
 
-    /// Looks again and again, and at once whenever `begun` is sent.
+    /// Looks again and again, at once whenever `begun` is sent, and soon when somebody asks for it.
     ///
     /// # Errors
     /// Always: it ends when the stream can't go on.
@@ -128,20 +132,37 @@ impl Keeping {
         &mut self,
         poll: Duration,
         mut begun: watch::Receiver<bool>,
+        tap: &Tap,
         events: mpsc::Sender<Event>,
     ) -> Ended {
         let mut looked = Instant::now();
         let mut pause = poll;
+        let (mut soon, mut again) = (LOOKS_APART_MIN, LOOKS_APART_MIN);
         loop {
-            let waited = tokio::time::timeout(pause, begun.changed()).await;
-            if waited.is_ok() && *begun.borrow() {
-                self.keeper.follow();
+            let asked = async {
+                let soonest = Instant::now() + soon;
+                tap.0.looks.notified().await;
+                tokio::time::sleep_until(soonest).await;
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = asked => {}
+                changed = begun.changed() => {
+                    if changed.is_ok() && *begun.borrow() {
+                        self.keeper.follow();
+                    }
+                }
             }
             let start = Instant::now();
             match self.round(&events).await {
                 Ok(Round::Over) => {
                     looked = Instant::now();
-                    pause = rest(poll, start.elapsed());
+                    let took = start.elapsed();
+                    // A new table is told when those have ended who may have written it before.
+                    let new = self.keeper.waits();
+                    pause = rest(if new { again } else { poll }, took);
+                    again = if new { (again * 2).min(poll) } else { LOOKS_APART_MIN };
+                    soon = rest(LOOKS_APART_MIN, took);
                 }
                 Ok(Round::Unanswered(why)) => {
                     self.session = None;

@@ -81,6 +81,8 @@ pub struct Tap(Arc<Shared>);
 struct Shared {
     /// Somebody wants to know how far the server is, or that it comes as far as `wanted`.
     pings: Notify,
+    /// Somebody wants a look at tables and definitions soon.
+    looks: Notify,
     /// A ping was asked for.
     pinged: AtomicBool,
     /// The furthest position that somebody waits for, of this stream.
@@ -156,6 +158,7 @@ impl Streams {
         let standing = Mutex::new(Standing::new(&config.database, &options.publication));
         let tap = Tap(Arc::new(Shared {
             pings: Notify::new(),
+            looks: Notify::new(),
             pinged: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
@@ -189,6 +192,13 @@ impl Streams {
         }
     }
 
+    /// As [`Tap::look`].
+    pub fn look(&self, database: &str) {
+        if let Some(tap) = lock(&self.taps).get(database) {
+            tap.look();
+        }
+    }
+
     /// All that are followed, by name.
     pub fn standing(&self) -> Vec<Standing> {
         let taps = lock(&self.taps);
@@ -213,6 +223,12 @@ impl Tap {
         if self.0.wanted.fetch_max(position, Ordering::AcqRel) < position {
             self.0.hurry();
         }
+    }
+
+    /// Has tables and definitions looked at soon, not more often than is good for the server:
+    /// something may be new.
+    pub fn look(&self) {
+        self.0.looks.notify_one();
     }
 
     pub fn standing(&self) -> Standing {

@@ -59,9 +59,10 @@ impl Worth {
 
 /// Whether it is worth the trouble to wait for the stream: against the time that is waited stands
 /// the time that the hits behind it save.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Patience {
-    worth_it: bool,
+    /// Judgements in a row that waiting takes more than it saves.
+    bad: u32,
     waits: u32,
     waited_us: u64,
     hits: u64,
@@ -73,20 +74,18 @@ pub struct Patience {
 /// Waits that are judged together.
 const WAITS: u32 = 64;
 
+/// So many judgements in a row count: what holds up the stream once, holds up all who wait then.
+const BAD_ENOUGH: u32 = 2;
+
 /// One of so many waits is tried although it is not worth it.
 const TRY_ONE_OF: u32 = 32;
-
-impl Default for Patience {
-    fn default() -> Patience {
-        Patience { worth_it: true, waits: 0, waited_us: 0, hits: 0, trip_us: 0, refused: 0 }
-    }
-}
 
 impl Patience {
     /// Whether a read is to wait.
     pub fn waits(&mut self) -> bool {
-        self.refused += u32::from(!self.worth_it);
-        self.worth_it || self.refused % TRY_ONE_OF == 0
+        let worth_it = self.bad < BAD_ENOUGH;
+        self.refused = self.refused.wrapping_add(u32::from(!worth_it));
+        worth_it || self.refused % TRY_ONE_OF == 0
     }
 
     pub fn hit(&mut self) {
@@ -98,7 +97,9 @@ impl Patience {
         self.waits += 1;
         self.waited_us += took.as_micros() as u64;
         if self.waits >= WAITS {
-            self.worth_it = self.hits * self.trip_us >= self.waited_us;
+            // Where others have fetched what is kept, nobody knows yet what that takes.
+            let saves = self.trip_us == 0 || self.hits * self.trip_us >= self.waited_us;
+            self.bad = if saves { 0 } else { BAD_ENOUGH.min(self.bad + 1) };
             (self.waits, self.waited_us, self.hits) = (0, 0, 0);
         }
     }
@@ -155,11 +156,46 @@ mod tests {
             patience.waited(Duration::from_micros(1_000));
         }
         assert!((0..100).all(|_| patience.waits()));
-        for _ in 0..WAITS {
+        for _ in 0..WAITS * BAD_ENOUGH {
             (0..5).for_each(|_| patience.hit());
             patience.waited(Duration::from_micros(1_000));
         }
         let waits = (0..TRY_ONE_OF * 10).filter(|_| patience.waits()).count();
         assert_eq!(waits, 10, "now and then it is tried");
+    }
+
+    /// Every hit waits, a little less than a trip takes.
+    fn wait_shortly(patience: &mut Patience, times: u32) {
+        for _ in 0..times {
+            patience.hit();
+            patience.waited(Duration::from_micros(80));
+        }
+    }
+
+    #[test]
+    fn one_long_wait_is_no_reason_to_wait_no_longer() {
+        let mut patience = Patience::default();
+        patience.went(Duration::from_micros(100));
+        for long in [1, WAITS / 4] {
+            wait_shortly(&mut patience, WAITS * 2);
+            (0..long).for_each(|_| patience.waited(Duration::from_secs(1)));
+            for _ in 0..WAITS * 2 {
+                assert!(patience.waits());
+                wait_shortly(&mut patience, 1);
+            }
+        }
+        for _ in 0..WAITS * BAD_ENOUGH {
+            patience.waited(Duration::from_micros(2_000));
+        }
+        assert!(!patience.waits(), "it goes on");
+        wait_shortly(&mut patience, WAITS * 2);
+        assert!(patience.waits(), "it is over");
+    }
+
+    #[test]
+    fn where_others_fetch_all_that_is_kept_one_waits() {
+        let mut patience = Patience::default();
+        wait_shortly(&mut patience, WAITS * 4);
+        assert!(patience.waits());
     }
 }

@@ -522,7 +522,6 @@ impl Postgres {
                 self.changes.clear();
                 self.made_other = false;
                 self.abandon();
-                self.portals.clear();
                 self.transaction = Transaction::Failed;
             }
             Transaction::Implicit | Transaction::No => self.roll_back(),
@@ -680,6 +679,10 @@ impl Postgres {
             self.error("25P02", ABORTED, false);
             return Step::Did;
         }
+        if portal.done && gives_more(&portal.text) {
+            reply::put_command_complete(&mut self.held, "SELECT 0");
+            return Step::Did;
+        }
         if portal.done {
             let message = format!("portal \"{}\" cannot be run", text(name));
             self.error("55000", &message, false);
@@ -799,6 +802,13 @@ fn has_rows(query: &str) -> bool {
             | "look"
             | "lookz"
     )
+}
+
+/// Its portal may be executed again, and has no more rows: a SELECT's.
+/// Source: `PortalRun` in pquery.c, PORTAL_ONE_SELECT.
+fn gives_more(query: &str) -> bool {
+    let first = query.split_whitespace().next().unwrap_or("");
+    matches!(first, "echo" | "rows" | "big" | "look" | "lookz")
 }
 
 /// A value that was bound; what is binary is a whole number.

@@ -88,6 +88,9 @@ impl Client {
                 _ => self.put_read(&mut out, random, reads),
             }
             steps.push(out);
+            if random.random_bool(0.1) {
+                steps.push(portal_again(random));
+            }
         }
         steps.push(control(random, ["commit", "COMMIT", "rollback"]));
         if random.random_bool(0.2) {
@@ -241,6 +244,22 @@ fn control(random: &mut StdRng, words: [&str; 3]) -> Vec<u8> {
         frontend::put_describe(&mut out, Target::Portal, b"");
     }
     frontend::put_execute(&mut out, b"", 0);
+    frontend::put_sync(&mut out);
+    out
+}
+
+/// Something about the unnamed portal, if there is one.
+fn portal_again(random: &mut StdRng) -> Vec<u8> {
+    let mut out = Vec::new();
+    if random.random_bool(0.5) {
+        frontend::put_describe(&mut out, Target::Portal, b"");
+    }
+    if random.random_bool(0.8) {
+        frontend::put_execute(&mut out, b"", random.random_range(0..3));
+    }
+    if random.random_bool(0.2) {
+        frontend::put_close(&mut out, Target::Portal, b"");
+    }
     frontend::put_sync(&mut out);
     out
 }

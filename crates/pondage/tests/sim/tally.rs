@@ -48,6 +48,8 @@ impl Tally {
         eprintln!("{seeds} seeds: {self:?}");
         let company = self.joined.saturating_sub(self.trips);
         let often = [self.alone, self.joined, self.batched, self.trained, self.prepared];
+        // A read whose result is kept is seldom refused, and stands behind nobody who is: where
+        // many seeds keep results, fewer of their statements are skipped.
         let seldom = [self.skipped * 2, self.stalled];
         let enough = often.iter().all(|count| *count >= seeds)
             && company >= seeds / 2

@@ -328,6 +328,8 @@ impl World {
                 self.post.push(Post { due, plane: worker.into(), mail: Mail::Tell(judged) });
             }
             ToControl::Redefined { database } => self.redefine(&database),
+            // Its tables are published from the beginning.
+            ToControl::Defined { .. } => {}
             ToControl::Cancel { server, pid, key, .. } => {
                 self.cancels.push((due, pid, key, server));
             }

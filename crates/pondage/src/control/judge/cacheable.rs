@@ -40,6 +40,13 @@ const ANY_MOMENT: u32 = oid::TIMESTAMPTZ;
 /// Constants of one statement that PostgreSQL has to be told are texts. It names one at a time.
 const UNTOLD_MAX: usize = 16;
 
+/// Nothing but a text: it can't be read as a moment, nor as any other built-in type whose values
+/// may be other ones at another time.
+const PLAIN_TEXT: &[u8] = b"'zz <zz'";
+
+/// The first oid that no built-in type has. Source: `FirstNormalObjectId` in access/transam.h.
+const USER_OID: u32 = 16_384;
+
 /// What the parser made of a SELECT.
 pub struct Reading {
     pub reads: Reads,
@@ -70,9 +77,9 @@ impl Reading {
         })
     }
 
-    /// The text with parameters for chosen constants, numbered on from its own ones; with their
-    /// types and places.
-    fn numbered(&self, own: u32, chosen: impl Fn(usize) -> Option<u32>) -> Numbered {
+    /// The text with something else for chosen constants, parameters numbered on from its own ones;
+    /// with their types and places.
+    fn numbered(&self, own: u32, chosen: impl Fn(usize) -> Put) -> Numbered {
         let mut out = Vec::with_capacity(self.text.len());
         let mut types = vec![0; own as usize];
         let mut places = Vec::new();
@@ -82,20 +89,24 @@ impl Reading {
             out.extend_from_slice(self.shape.get(from..at).unwrap_or_default());
             from = at + 1;
             match chosen(place) {
-                Some(oid) => {
+                Put::Parameter(oid) => {
                     types.push(oid);
                     places.push(place);
                     out.push(b'$');
                     out.extend_from_slice(types.len().to_string().as_bytes());
                 }
-                None => {
-                    let literal = literal.start as usize..literal.end as usize;
-                    out.extend_from_slice(self.text.get(literal).unwrap_or_default());
-                }
+                Put::PlainText => out.extend_from_slice(PLAIN_TEXT),
+                Put::AsItIs => out.extend_from_slice(self.written(place)),
             }
         }
         out.extend_from_slice(self.shape.get(from..).unwrap_or_default());
         Numbered { text: out, types, places }
+    }
+
+    /// A constant as it is written.
+    fn written(&self, place: usize) -> &[u8] {
+        let literal = self.literals[place];
+        self.text.get(literal.start as usize..literal.end as usize).unwrap_or_default()
     }
 
     /// `$2` of the statement that stands in for the text; `?` for a constant that stays.
@@ -115,6 +126,14 @@ impl Reading {
             }
         }
     }
+}
+
+/// What stands in a constant's place.
+#[derive(Clone, Copy)]
+enum Put {
+    AsItIs,
+    Parameter(u32),
+    PlainText,
 }
 
 struct Numbered {
@@ -152,6 +171,26 @@ struct Types {
     columns: Vec<u32>,
     /// Some constants in quotes have a type that is not known.
     uncertain: bool,
+    /// Those of them that can be any text.
+    texts: BTreeSet<u32>,
+    /// All of them are.
+    all_texts: bool,
+}
+
+impl Types {
+    /// What can be any text is one, unless a type that somebody has made may be meant.
+    fn settle_texts(&mut self, facts: &Facts) {
+        let mut routines = facts.functions.iter().chain(&facts.operators);
+        if routines.any(|routine| routine.takes.iter().any(|oid| *oid >= USER_OID)) {
+            return;
+        }
+        for slot in &mut self.slots {
+            if matches!(slot.source, Source::Literal(place) if self.texts.contains(&place)) {
+                slot.type_oid = oid::TEXT;
+            }
+        }
+        self.uncertain &= !self.all_texts;
+    }
 }
 
 /// What was found while the statement was judged for sharing.
@@ -273,7 +312,7 @@ impl Evidence {
         };
         let oids =
             types.slots.iter().map(|slot| slot.type_oid).chain(types.columns.iter().copied());
-        self.wanted.types.extend(oids);
+        self.wanted.types.extend(oids.chain([oid::TEXT]));
         let facts = connection.facts(&self.wanted).await?;
         Ok(self.weigh(&reading, types, &facts))
     }
@@ -287,6 +326,7 @@ impl Evidence {
         if facts.parts.len() > PARTS_MAX {
             return Err(format!("it reads more than {PARTS_MAX} tables and partitions"));
         }
+        types.settle_texts(facts);
         let objections = Objections {
             reads: &self.reads,
             named: &self.types,
@@ -299,7 +339,10 @@ impl Evidence {
         for slot in &mut types.slots {
             slot.timely = objections::is_timely(facts, slot.type_oid);
         }
-        let (recipe, lines) = recipe::make(self, reading, &types.slots, facts);
+        let (recipe, mut lines) = recipe::make(self, reading, &types.slots, facts);
+        if types.uncertain {
+            lines.push("Only where no constant in quotes can be a word such as 'now'".to_owned());
+        }
         Ok(Cacheable { recipe, settings, slots: types.slots, lines })
     }
 
@@ -312,12 +355,12 @@ impl Evidence {
         let casts = self.casts(reading);
         let text = |place: usize| reading.literals[place].kind == sql::LiteralKind::Text;
         let of_use = |place: usize| match reading.uses[place] {
-            Use::Parameter(oid) => Some(oid),
-            Use::Fixed => None,
+            Use::Parameter(oid) => Put::Parameter(oid),
+            Use::Fixed => Put::AsItIs,
         };
         // A typed constant, `date '2000-01-01'`, has to stay one.
         let bare = |place: usize| match of_use(place) {
-            None if text(place) && !casts.contains_key(&place) => Some(0),
+            Put::AsItIs if text(place) && !casts.contains_key(&place) => Put::Parameter(0),
             known => known,
         };
         let most = reading.numbered(self.parameters, bare);
@@ -342,7 +385,43 @@ impl Evidence {
             // Nor is it known whether it could be kept while a table of it is being changed.
             Err(failure) => return Err(failure),
         };
-        Ok(Ok(self.types(reading, &casts, &numbered, described)))
+        let mut types = self.types(reading, &casts, &numbered, described);
+        if types.uncertain {
+            let untold = |place: &usize| {
+                text(*place) && !casts.contains_key(place) && !numbered.places.contains(place)
+            };
+            let untold: Vec<usize> = (0..reading.literals.len()).filter(untold).collect();
+            types.texts = self.ask_texts(connection, reading, &untold, of_use).await?;
+            types.all_texts = types.texts.len() == untold.len();
+        }
+        Ok(Ok(types))
+    }
+
+    /// Which of these constants are texts for certain: those that may as well be one that nothing
+    /// else can be. All that are written alike at once, since those in GROUP BY have to stay so.
+    async fn ask_texts(
+        &self,
+        connection: &mut Connection,
+        reading: &Reading,
+        untold: &[usize],
+        of_use: impl Fn(usize) -> Put,
+    ) -> Result<BTreeSet<u32>, Failure> {
+        let mut texts = BTreeSet::new();
+        let kinds: BTreeSet<&[u8]> = untold.iter().map(|place| reading.written(*place)).collect();
+        for written in kinds.into_iter().take(UNTOLD_MAX) {
+            let alike = |place| untold.contains(&place) && reading.written(place) == written;
+            let put = |place| if alike(place) { Put::PlainText } else { of_use(place) };
+            let plain = reading.numbered(self.parameters, put);
+            match connection.describe(&plain.text, &plain.types).await {
+                Ok(_) => {
+                    let found = (0..).zip(&reading.literals).map(|(number, _)| number);
+                    texts.extend(found.filter(|number: &u32| alike(*number as usize)));
+                }
+                Err(Failure::Refused(error)) if error.code != sqlstate::LOCK_NOT_AVAILABLE => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(texts)
     }
 
     fn types(
@@ -375,7 +454,7 @@ impl Evidence {
             };
             slot(Source::Literal(number), oid);
         }
-        Types { slots, columns, uncertain }
+        Types { slots, columns, uncertain, texts: BTreeSet::new(), all_texts: false }
     }
 
     /// Constants in quotes with a cast around them, and the type that gives them.

@@ -453,9 +453,27 @@ async fn c10_dates_may_be_words_and_texts_may_be_dates() {
             (Literal(3), 25, false)
         ]
     );
-    // PostgreSQL takes them for two things in GROUP BY, so nobody says what they are.
+    // As parameters PostgreSQL takes them for two things in GROUP BY, and does not say what they are.
     assert_eq!(
         slots("SELECT note || 'x' FROM orders GROUP BY note || 'x'").await,
+        [(Literal(0), 25, false), (Literal(1), 25, false)]
+    );
+    assert_eq!(
+        slots("SELECT note || 'x' FROM orders WHERE seen > 'today' GROUP BY note || 'x'").await,
+        [(Literal(0), 25, false), (Literal(1), 1184, true), (Literal(2), 25, false)]
+    );
+    court
+        .expect(&[
+            ("SELECT note || 'x' FROM orders GROUP BY note || 'x'", "app.orders: any row"),
+            (
+                "SELECT coalesce(seen, 'now') FROM orders GROUP BY coalesce(seen, 'now')",
+                "app.orders: any row; Only where no constant in quotes can be a word such as 'now' \
+                 (settings)",
+            ),
+        ])
+        .await;
+    assert_eq!(
+        slots("SELECT coalesce(seen, 'now') FROM orders GROUP BY coalesce(seen, 'now')").await,
         [(Literal(0), 1184, true), (Literal(1), 1184, true)]
     );
 }

@@ -93,14 +93,39 @@ async fn a_new_table_is_told_when_nobody_can_have_changed_it_unseen() {
     rows(&other, "INSERT INTO second VALUES (1)").await;
     let published = "SELECT count(*) FROM pg_publication_tables WHERE tablename = 'second'";
     until("the publication", || futures_now(&rig, published, "1")).await;
-    // Several looks: it is published and must not be told of.
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    // It is published and must not be told of.
+    for _ in 0..3 {
+        rig.looked(&followed).await;
+    }
     assert_eq!(followed.mirror.tables(), ["first"]);
     rows(&other, "COMMIT").await;
     is_told(&followed, "second", true).await;
     rig.run("INSERT INTO second VALUES (2)").await;
     rig.told(&followed).await;
     assert!(followed.mirror.copy("second").contains(&"2".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_look_that_is_asked_for_comes_soon_and_others_follow_while_a_table_waits() {
+    let rig = Rig::start(&[]).await;
+    rig.app("CREATE TABLE first (a int PRIMARY KEY)").await;
+    let poll = Duration::from_secs(3600);
+    let followed = rig.follow_as("app", Options { poll, ..options() });
+    followed.begun(1).await;
+    for name in ["second", "third"] {
+        rig.app(&format!("CREATE TABLE {name} (a int PRIMARY KEY)")).await;
+        followed.tap.look();
+        is_told(&followed, name, true).await;
+    }
+    let other = connect(&rig.cluster, "app").await;
+    rows(&other, "BEGIN; SELECT pg_current_xact_id()").await;
+    rig.app("CREATE TABLE fourth (a int PRIMARY KEY)").await;
+    followed.tap.look();
+    let published = "SELECT count(*) FROM pg_publication_tables WHERE tablename = 'fourth'";
+    until("the publication", || futures_now(&rig, published, "1")).await;
+    assert!(!followed.mirror.tables().contains(&"fourth".to_owned()));
+    rows(&other, "COMMIT").await;
+    is_told(&followed, "fourth", true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -216,7 +241,7 @@ async fn whatever_changes_what_a_statement_means_is_noticed() {
         "TRUNCATE renamed",
     ] {
         // A look that has begun before may see it or not.
-        tokio::time::sleep(Duration::from_millis(250)).await;
+        rig.looked(&followed).await;
         let before = look();
         rig.run(text).await;
         until(text, || look() > before).await;
@@ -229,7 +254,9 @@ async fn whatever_changes_what_a_statement_means_is_noticed() {
     rig.run("INSERT INTO renamed VALUES (5); TRUNCATE renamed; ANALYZE renamed").await;
     rig.run("CREATE TEMP TABLE own (a int); DROP TABLE own").await;
     rig.run("VACUUM renamed").await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    for _ in 0..3 {
+        rig.looked(&followed).await;
+    }
     assert_eq!(look(), before, "nothing was redefined");
     let tables = followed.mirror.look(|seen| seen.tables.clone());
     assert_eq!(tables[0].name, "renamed");

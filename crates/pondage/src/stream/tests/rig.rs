@@ -104,6 +104,18 @@ impl Rig {
     }
 }
 
+impl Rig {
+    /// Waits until a look is over that has begun after this. (The first may have begun before.)
+    pub async fn looked(&self, followed: &Followed) {
+        for _ in 0..2 {
+            // It is told how far the log was at its end.
+            self.run("SELECT pg_logical_emit_message(true, 'look', '')").await;
+            let here: Lsn = self.one("SELECT pg_current_wal_lsn()").await.parse().expect("an LSN");
+            until("a look", || followed.tap.standing().server_lsn >= here.0).await;
+        }
+    }
+}
+
 pub fn options() -> Options {
     Options { poll: Duration::from_millis(100), ..Options::default() }
 }

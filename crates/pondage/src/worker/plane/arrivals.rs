@@ -52,7 +52,7 @@ impl Plane {
             took_us: u32::try_from(took).unwrap_or(u32::MAX),
         });
         self.unit_counted(slot, &unit, long);
-        self.unnamed_kept(slot, &unit);
+        self.names_kept(slot, &unit);
         let pool = &mut self.pools[at];
         if let (true, Some(shape)) = (long, pool.shapes.get_mut(unit.shape)) {
             shape.history.ran_alone(Duration::ZERO, true);
@@ -82,16 +82,22 @@ impl Plane {
         shape.time.record(took);
     }
 
-    /// The client may bind the unnamed statement again without parsing it.
-    fn unnamed_kept(&mut self, slot: u32, unit: &Unit) {
+    /// The client may bind the unnamed statement again without parsing it, and in a transaction
+    /// use its portal again.
+    fn names_kept(&mut self, slot: u32, unit: &Unit) {
         if unit.form != Form::Extended {
-            return;
+            return self.forget_portal(slot);
         }
-        let Some(parse) = extended(&unit.bytes).and_then(|asked| asked.parse) else { return };
-        if unit.unparsed {
-            return self.clients[slot].names().forget_unnamed();
+        let Some(asked) = extended(&unit.bytes) else { return };
+        if let Some(parse) = &asked.parse {
+            if unit.unparsed {
+                return self.clients[slot].names().forget_unnamed();
+            }
+            self.unnamed_parsed(slot, parse, unit.statement.clone());
         }
-        self.unnamed_parsed(slot, &parse, unit.statement.clone());
+        if self.clients[slot].begun.is_some() {
+            self.keep_portal(slot, unit.statement.as_ref(), asked.values);
+        }
     }
 
     /// The client has parsed its unnamed statement, on no server of its own.

@@ -3,8 +3,16 @@
 //!
 //! Only under READ COMMITTED, where every statement has its own snapshot: what is read before the
 //! real BEGIN is what it would have read behind it.
+//!
+//! Such a read leaves its unnamed portal behind, as every one in a transaction does, and the client
+//! may describe or execute it once more. Hardly any does; for the one that does the portal is made
+//! on its server then.
+
+use std::sync::Arc;
 
 use backend::reply::{Fate, Kind, Owner, Request};
+use backend::server::Unnamed as OnServer;
+use backend::statement::Statement;
 use sql::Transaction;
 use wire::pg::backend::{self as reply, TxStatus};
 use wire::pg::frontend;
@@ -16,6 +24,14 @@ use crate::session::client::Begun;
 
 /// Fails, and with it the transaction. The server's log says why.
 const FAIL: &str = "ROLLBACK TO SAVEPOINT \"a read of this transaction has failed outside of it\"";
+
+/// The unnamed portal of a transaction's read, of which no server knows.
+#[derive(Debug)]
+pub struct Portal {
+    statement: Arc<Statement>,
+    /// Formats and values, as in its Bind.
+    values: Box<[u8]>,
+}
 
 impl Plane {
     /// Begins or ends a transaction of which no server has to know. False: it is PostgreSQL's.
@@ -38,6 +54,7 @@ impl Plane {
             }
             Transaction::Commit | Transaction::Rollback => {
                 let Some(begun) = self.clients[slot].begun.take() else { return false };
+                self.forget_portal(slot);
                 if begun.failed {
                     tag = Transaction::Rollback.tag();
                 }
@@ -96,5 +113,52 @@ impl Plane {
             let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Hide);
             self.send(server, request, |out| frontend::put_query(out, FAIL));
         }
+    }
+
+    /// A read has been answered, with an error perhaps, before its transaction was any server's.
+    /// Without a statement it is the client's unnamed one that was bound.
+    pub(super) fn keep_portal(
+        &mut self,
+        slot: u32,
+        statement: Option<&Arc<Statement>>,
+        values: &[u8],
+    ) {
+        let client = &mut self.clients[slot];
+        let unnamed = || client.names.as_ref()?.unnamed()?.text.as_ref();
+        let Some(statement) = statement.or_else(unnamed).cloned() else { return };
+        if let Some(reads) = &mut client.reads {
+            reads.portal = Some(Box::new(Portal { statement, values: values.into() }));
+        }
+    }
+
+    /// The client's unnamed portal is another one from now on, or none.
+    pub(super) fn forget_portal(&mut self, slot: u32) {
+        if let Some(reads) = &mut self.clients[slot].reads {
+            reads.portal = None;
+        }
+    }
+
+    /// What follows is about the client's unnamed portal: if its server does not know that, it is
+    /// made there, and is executed, since that has been done.
+    pub(super) fn bring_portal(&mut self, slot: u32) {
+        let client = &mut self.clients[slot];
+        let Some(portal) = client.reads.as_mut().and_then(|reads| reads.portal.take()) else {
+            return;
+        };
+        client.batch_open = true;
+        let server = client.server;
+        let Portal { statement, values } = *portal;
+        self.next_stamp += 1;
+        self.servers[server].server.set_unnamed(OnServer::Of(self.next_stamp));
+        let hidden = |kind| Request::with_fate(Owner(slot), kind, Fate::HideSuccess);
+        self.send(server, hidden(Kind::Parse), |out| {
+            frontend::put_parse(out, b"", &statement.query, &statement.types);
+        });
+        self.send(server, hidden(Kind::Bind), |out| {
+            frontend::put_bind_head(out, values.len(), b"", b"");
+            out.extend_from_slice(&values);
+        });
+        self.send(server, hidden(Kind::Execute), |out| frontend::put_execute(out, b"", 0));
+        self.count(slot, |totals| totals.server_parse_count += 1);
     }
 }

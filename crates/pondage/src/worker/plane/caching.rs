@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use backend::moment::Moment;
 use backend::settings::Settings;
+use backend::statement::Statement;
 use cache::entry::Entry;
 use cache::fill::Fill;
 use cache::lease::Awaited;
@@ -23,6 +24,7 @@ use wire::pg::backend::{self as reply, TxStatus};
 use wire::pg::frontend::{BindTail, Parse};
 
 use super::auditing;
+use super::beginning::Portal;
 use super::company::is_sound;
 use super::requests::Taken;
 use super::{Plane, PoolState};
@@ -61,6 +63,8 @@ pub struct Reads {
     pub left: bool,
     /// What is kept was too old for the read that PostgreSQL is asked for.
     pub gave_up: bool,
+    /// Its unnamed portal, if its server does not know that.
+    pub portal: Option<Box<Portal>>,
 }
 
 /// A request that waits until what is kept is known to be new enough, or is there.
@@ -131,6 +135,9 @@ pub(super) struct Ask<'a> {
 }
 
 pub(super) struct Bound<'a> {
+    /// None: the unnamed one, of `parse`.
+    pub statement: Option<&'a Arc<Statement>>,
+    pub values: &'a [u8],
     pub tail: BindTail<'a>,
     /// The declared types of the parameters, as in a Parse.
     pub types: &'a [u8],
@@ -434,11 +441,15 @@ impl Plane {
                 if let Some(names) = &mut client.names {
                     names.forget_unnamed();
                 }
+                self.forget_portal(slot);
             }
             Some(bound) => {
                 pool.totals.bind_count += 1;
                 if let Some(parse) = &bound.parse {
                     self.unnamed_parsed(slot, parse, None);
+                }
+                if self.clients[slot].begun.is_some() {
+                    self.keep_portal(slot, bound.statement, bound.values);
                 }
             }
         }
@@ -589,14 +600,19 @@ impl Plane {
         }
         let Some(fill) = fill else { return };
         let pool = &mut self.pools[client.pool as usize];
-        let mut kept = None;
+        let (mut kept, mut same) = (None, false);
         if let Some(shape) = pool.shapes.get_mut(fill.shape) {
             shape.fills += 1;
             kept = shape.named(&database.names).map(|named| named.counters.kept.clone());
+            same = shape.kept.as_ref().is_some_and(|plan| Arc::ptr_eq(plan, &fill.plan));
         }
         let Some(mut entry) = fill.entry() else { return };
         if fill.audits.is_some() {
-            return database.compare(client.pool, &fill, Arc::new(entry));
+            // Under other definitions than those of what is kept the answer says nothing.
+            if same {
+                database.compare(client.pool, &fill, Arc::new(entry));
+            }
+            return;
         }
         // What has changed meanwhile is of use to nobody.
         if !entry.is_valid(&database.shared.tags) {

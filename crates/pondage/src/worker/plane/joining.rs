@@ -136,8 +136,9 @@ impl Plane {
                     (None, Some(statement)) => &statement.types,
                     (None, None) => return None,
                 };
-                let Extended { parse, describe, .. } = asked;
-                let bound = Some(Bound { tail, types, parse, describe });
+                let Extended { parse, values, describe, .. } = asked;
+                let statement = statement.as_ref();
+                let bound = Some(Bound { statement, values, tail, types, parse, describe });
                 if let Some(bound) = &bound {
                     if self.transaction_here(slot, text, Some(bound)) {
                         return Some(Taken::Bytes(bytes.len()));
@@ -358,6 +359,16 @@ impl Plane {
         }
         self.redefined(&database);
         self.effects.push(Effect::Control(ToControl::Redefined { database }));
+    }
+
+    /// There may be new tables on this server, whose changes are to be followed soon.
+    pub(super) fn defined_on(&mut self, server: u32) {
+        let Some(conn) = self.servers.get(server) else { return };
+        let database = &self.pools[conn.pool as usize].name.database;
+        if self.common.caches.known(database).is_some() {
+            let database = database.clone();
+            self.effects.push(Effect::Control(ToControl::Defined { database }));
+        }
     }
 
     pub(super) fn redefined(&mut self, database: &str) {

@@ -246,7 +246,7 @@ impl DatabaseCache {
 
     /// What was kept is compared with this answer when the stream has come so far.
     pub fn compare(&mut self, pool: u32, fill: &Fill, answer: Arc<Entry>) {
-        // As it was when the statement was sent, or later: `definitions` is looked at every turn.
+        // Those of the plan by which it was kept: with others there is another plan.
         self.audits.add(self.pulses.now(), self.definitions, pool, fill, answer);
         self.want(self.last_sent.after(PACE));
     }

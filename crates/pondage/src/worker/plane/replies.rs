@@ -26,6 +26,7 @@ pub(super) enum Happened {
     Dropped { all: bool, discard: bool },
     Again(Again),
     Redefined,
+    Defined,
     Notified,
     Error,
     SetupDone,
@@ -68,6 +69,7 @@ impl Replies for Sink<'_> {
             }
             Event::Again(again) => Happened::Again(again),
             Event::Redefined => Happened::Redefined,
+            Event::Defined => Happened::Defined,
             Event::Notified => Happened::Notified,
             Event::Error => Happened::Error,
             Event::SetupDone => Happened::SetupDone,
@@ -130,10 +132,17 @@ impl Plane {
         }
         let mut events = std::mem::take(&mut self.events);
         for (owner, happened) in events.drain(..) {
-            if matches!(happened, Happened::Redefined) {
-                // Whose it was may have gone meanwhile.
-                self.redefined_on(server);
-                continue;
+            // Whose it was may have gone meanwhile.
+            match happened {
+                Happened::Redefined => {
+                    self.redefined_on(server);
+                    continue;
+                }
+                Happened::Defined => {
+                    self.defined_on(server);
+                    continue;
+                }
+                _ => {}
             }
             if let Some(train) = Plane::train_of(owner) {
                 match happened {
@@ -186,7 +195,7 @@ impl Plane {
             Happened::Dropped { all, discard } => self.dropped(slot, server, all, discard),
             Happened::Again(again) => self.unit_again(slot, again),
             // It is no client's; see `happen`.
-            Happened::Redefined => {}
+            Happened::Redefined | Happened::Defined => {}
             Happened::Notified => self.read_notified(slot),
             Happened::Error => {
                 self.pools[client.pool as usize].totals.errors += 1;
@@ -235,6 +244,9 @@ impl Plane {
             totals.xact_count += 1;
             totals.xact_time_us += now.since(client.began).as_micros() as u64;
             client.began = now;
+            if let (None, Some(reads)) = (&client.begun, &mut client.reads) {
+                reads.portal = None;
+            }
         }
         client.asked = now;
         client.active = now;

@@ -246,6 +246,9 @@ impl Plane {
                     return Taken::Held;
                 }
                 self.clients[slot].copy_ended = false;
+                if frontend::execute(body).is_ok_and(|(portal, _)| portal.is_empty()) {
+                    self.bring_portal(slot);
+                }
                 self.extended(slot, Kind::Execute, header, bytes)
             }
             tag::SYNC => self.sync(slot, header, bytes),
@@ -286,6 +289,15 @@ impl Plane {
         let replication =
             self.servers.get(self.clients[slot].server).is_some_and(|conn| conn.replication);
         config.mode != PoolMode::Session && config.max_prepared_statements > 0 && !replication
+    }
+
+    /// Whether this name is followed. In session mode the unnamed statement is where reads are
+    /// kept: the session's server does not know what was answered from memory.
+    pub(super) fn follows_name(&self, slot: u32, name: &[u8]) -> bool {
+        let client = &self.clients[slot];
+        let replicates = self.servers.get(client.server).is_some_and(|conn| conn.replication);
+        let unnamed = name.is_empty() && client.reads.is_some() && !replicates;
+        self.follows(slot) || unnamed && self.mode(slot) == PoolMode::Session
     }
 
     fn mode(&self, slot: u32) -> PoolMode {
@@ -363,6 +375,7 @@ impl Plane {
             true => self.note_writes(slot, text, None),
             false => self.note_unknown(slot),
         }
+        self.forget_portal(slot);
         let now = self.now;
         let client = &mut self.clients[slot];
         client.copy_ended = false;
@@ -416,6 +429,7 @@ impl Plane {
         names.forget(&name);
         // As every simple query does.
         names.forget_unnamed();
+        self.forget_portal(slot);
         self.tell(slot, |out| {
             reply::put_command_complete(out, "DEALLOCATE");
             reply::put_ready(out, status);
@@ -462,7 +476,7 @@ impl Plane {
             return Taken::Held;
         }
         self.count(slot, |totals| totals.client_parse_count += 1);
-        if !follows {
+        if !self.follows_name(slot, parse.name) {
             return self.extended(slot, Kind::Parse, header, bytes);
         }
         self.next_stamp += 1;
@@ -504,6 +518,9 @@ impl Plane {
         let whole = header.total == HEADER_BYTES + body.len();
         self.note_bound(slot, &named, body.get(head.rest..).filter(|_| whole));
         self.count(slot, |totals| totals.bind_count += 1);
+        if head.portal.is_empty() {
+            self.forget_portal(slot);
+        }
         let client = &mut self.clients[slot];
         client.batch_open = true;
         let server = client.server;
@@ -521,9 +538,12 @@ impl Plane {
     fn describe(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
         match frontend::describe(body) {
             Err(error) => self.malformed(slot, &format!("invalid Describe message: {error}")),
-            Ok((Target::Portal, _)) => {
+            Ok((Target::Portal, portal)) => {
                 if !self.ensure_server(slot) {
                     return Taken::Held;
+                }
+                if portal.is_empty() {
+                    self.bring_portal(slot);
                 }
                 self.extended(slot, Kind::Describe, header, bytes)
             }
@@ -572,7 +592,10 @@ impl Plane {
             return Taken::Held;
         }
         let mut request = Request::forward(Owner(slot), Kind::Close);
-        if target == Target::Statement && follows {
+        if target == Target::Portal && name.is_empty() {
+            self.forget_portal(slot);
+        }
+        if target == Target::Statement && self.follows_name(slot, name) {
             self.clients[slot].names().set_unnamed(None);
             let server = self.clients[slot].server;
             self.servers[server].server.set_unnamed(OnServer::Nothing);

@@ -132,7 +132,7 @@ impl Plane {
 
     /// What a request that names a statement becomes.
     pub(super) fn resolve(&mut self, slot: u32, name: &[u8]) -> Option<Named> {
-        if !self.follows(slot) {
+        if !self.follows_name(slot, name) {
             return self.ensure_server(slot).then(|| Named::Own(name.to_vec()));
         }
         if self.is_uncertain(slot, name) {

@@ -158,3 +158,141 @@ fn what_a_cancelled_request_has_waited_for_is_not_the_next_ones() {
         Ok(())
     });
 }
+
+/// A read's whole request, and what asks for its portal later.
+fn read_all(out: &mut Vec<u8>, name: &str, text: &str) {
+    if name.is_empty() {
+        parse(out, name, text);
+    }
+    run(out, name);
+    frontend::put_sync(out);
+}
+
+fn look_at_portal(out: &mut Vec<u8>) {
+    frontend::put_describe(out, Target::Portal, b"");
+    frontend::put_execute(out, b"", 0);
+    frontend::put_close(out, Target::Portal, b"");
+    frontend::put_sync(out);
+}
+
+/// Symptom: 34000 for the unnamed portal of a read, asked for once more in the same transaction.
+/// Cause: the transaction had not begun on any server when the read was answered.
+#[test]
+fn the_portal_of_a_read_before_its_transaction_lives_as_long_as_that() {
+    let (hot, cold) = ("look t1 key 1", "look t1 key 2");
+    for mode in ["transaction", "session"] {
+        let plan = Plan::quiet(mode, 1, 2).with(1, Caching::quiet());
+        script(plan, &[0], |world| {
+            keep(world, 0, hot)?;
+            send(&mut world.clients[0], |out| {
+                parse(out, "hot", hot);
+                parse(out, "cold", cold);
+                frontend::put_sync(out);
+            });
+            world.settle()?;
+            for (name, text) in [("", hot), ("", cold), ("hot", hot), ("cold", cold)] {
+                for end in ["commit", "fail 'all'", "rollback"] {
+                    say(world, 0, "begin");
+                    world.settle()?;
+                    send(&mut world.clients[0], |out| read_all(out, name, text));
+                    world.settle()?;
+                    // Twice: the first Close has ended it.
+                    for _ in 0..2 {
+                        send(&mut world.clients[0], look_at_portal);
+                        world.settle()?;
+                    }
+                    say(world, 0, "rollback");
+                    world.settle()?;
+
+                    say(world, 0, "begin");
+                    world.settle()?;
+                    send(&mut world.clients[0], |out| read_all(out, name, text));
+                    world.settle()?;
+                    say(world, 0, end);
+                    send(&mut world.clients[0], look_at_portal);
+                    say(world, 0, "rollback");
+                    world.settle()?;
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
+/// As above, when the transaction has come to a server before the portal is asked for; a statement
+/// in between that has a portal of its own name leaves the unnamed one alone.
+#[test]
+fn the_portal_of_a_read_is_there_when_its_transaction_has_begun_meanwhile() {
+    script(keeping(1, 2), &[0], |world| {
+        keep(world, 0, "look t1 key 1")?;
+        for another in [true, false] {
+            say(world, 0, "begin");
+            world.settle()?;
+            send(&mut world.clients[0], |out| read_all(out, "", "look t1 key 1"));
+            world.settle()?;
+            send(&mut world.clients[0], |out| {
+                parse(out, "other", "echo other");
+                let portal: &[u8] = if another { b"" } else { b"p" };
+                frontend::put_bind(out, portal, b"other", &[]);
+                frontend::put_execute(out, portal, 0);
+                frontend::put_close(out, Target::Statement, b"other");
+                frontend::put_sync(out);
+            });
+            send(&mut world.clients[0], look_at_portal);
+            world.settle()?;
+            say(world, 0, "commit");
+            world.settle()?;
+        }
+        Ok(())
+    });
+}
+
+/// Symptom: 26000 for the unnamed statement of a read. Cause: in session mode a statement that was
+/// parsed with a kept read was not known to the session's server.
+#[test]
+fn an_unnamed_statement_that_was_answered_from_memory_can_be_bound_again() {
+    for mode in ["transaction", "session"] {
+        let plan = Plan::quiet(mode, 1, 2).with(1, Caching::quiet());
+        script(plan, &[0], |world| {
+            keep(world, 0, "look t1 key 1")?;
+            for begin in ["echo 'no'", "begin"] {
+                say(world, 0, begin);
+                world.settle()?;
+                send(&mut world.clients[0], |out| read_all(out, "", "look t1 key 1"));
+                world.settle()?;
+                for _ in 0..2 {
+                    send(&mut world.clients[0], |out| {
+                        run(out, "");
+                        frontend::put_sync(out);
+                    });
+                    world.settle()?;
+                }
+                say(world, 0, "rollback");
+                world.settle()?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Symptom: an audit found another answer than was kept, and so nothing more was kept of a
+/// statement, though nothing was wrong with it. Cause: definitions had changed while PostgreSQL was
+/// asked, and were taken for those under which it had been kept.
+#[test]
+fn an_audit_is_of_no_use_when_definitions_change_meanwhile() {
+    for reads in 2..12 {
+        for workers in [1, 2] {
+            let mut plan = keeping(workers, 2);
+            plan.sluggish = 0.9;
+            script(plan, &[0, workers - 1], |world| {
+                for _ in 0..reads {
+                    say(world, 0, "look t1 key 1");
+                    world.settle()?;
+                }
+                say(world, 1, "alter 'mine'");
+                say(world, 0, "look t1 key 1");
+                world.settle()
+            });
+        }
+    }
+}
