@@ -48,6 +48,20 @@ pub fn add(places: &mut Places, more: &[Place]) {
     }
 }
 
+/// Where rows of any table of a schema are counted.
+pub fn of_schema(shared: &Shared, schema: &str) -> Places {
+    let mut out = Places::new();
+    let list = shared.watch.list();
+    let published = shared.published();
+    for table in published.values().filter(|table| table.schema == schema) {
+        add(&mut out, &[Place::of(shared.tags.any(table.oid))]);
+        for watched in list.of(table.oid) {
+            add(&mut out, &[Place::of(shared.tags.wild(&watched.signature))]);
+        }
+    }
+    out
+}
+
 impl Written {
     /// Where a run of the statement is counted.
     pub fn places(&self, asked: &Asked<'_>, shared: &Shared) -> Places {

@@ -206,6 +206,7 @@ impl Workers {
     /// here: when every worker has ended, addresses are free and the control plane ends, too.
     fn start(self, inboxes: Vec<Inbox>) -> io::Result<JoinSet<Result<(), String>>> {
         let mut ended = JoinSet::new();
+        let caches = self.caches.clone();
         let common = Arc::new(Common::new(self.caches));
         let epoch = self.epoch;
         for (number, inbox) in inboxes.into_iter().enumerate() {
@@ -226,6 +227,7 @@ impl Workers {
                 worker: setting.worker,
                 config: self.config.clone(),
                 shared: shared.clone(),
+                caches: caches.clone(),
                 epoch,
                 tls_ready: self.tls_ready,
             });

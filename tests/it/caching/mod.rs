@@ -12,7 +12,7 @@ mod definitions;
 mod formats;
 mod identity;
 mod judgement;
-mod place;
+pub mod place;
 mod reloads;
 mod rights;
 mod sharing;

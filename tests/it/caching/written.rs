@@ -1,6 +1,9 @@
-//! C3: a client sees what it has written, however it was written.
+//! C3: a client sees what it has written, and what others have written through the gateway and were
+//! told of, however it was written.
 
 use std::time::Duration;
+
+use rustix::process::{kill_process, Pid, Signal};
 
 use super::place::{Cached, Place};
 use crate::kit::WireClient;
@@ -26,13 +29,17 @@ const ROUNDS: i64 = 25;
 
 /// Writes again and again, each time one more, and reads behind it.
 fn own_writes(place: &Place, mut write: impl FnMut(&mut WireClient, i64)) {
-    let mut client = place.client();
+    let (mut client, mut other) = (place.client(), place.client());
     place.beside().run("update t set n = 0");
     place.becomes(&mut client, READ, "0");
     place.becomes(&mut client, WIDE, "0");
     for round in 1..=ROUNDS {
         write(&mut client, round);
         for read in [READ, WIDE] {
+            // Nothing but the writer's word has come to this one.
+            let seen = other.one(read);
+            let hit = other.was_hit();
+            assert_eq!(seen, round.to_string(), "round {round}, {read}, another, hit: {hit}");
             let got = client.one(read);
             let hit = client.was_hit();
             assert_eq!(got, round.to_string(), "round {round}, {read}, hit: {hit}");
@@ -242,4 +249,53 @@ fn trap_c03_what_others_have_told_is_seen_when_it_is_asked_for() {
         }
     }
     assert!(hits > 20, "only {hits} answers from the cache");
+}
+
+/// The process that sends the stream, as PostgreSQL says it.
+fn sender(place: &Place) -> Pid {
+    let of_it = "select active_pid from pg_replication_slots where database = current_database()";
+    let pid: i32 = place.superuser().one(of_it).parse().expect("a process id");
+    Pid::from_raw(pid).expect("not zero")
+}
+
+#[test]
+fn trap_c03_what_others_were_told_is_seen_while_the_stream_stands_still() {
+    let place = Place::start_with(SET_UP, |config| config.set("cache.wait", "20ms"));
+    let rows = |sql: &str| place.beside().rows(sql);
+    let other_row = "select n from t where id = 2";
+    let (mut reader, mut writer) = (place.client(), place.client());
+    // PostgreSQL answers this one nothing that the stream could be behind.
+    let mut bystander = place.client();
+    let all = [READ, other_row, WIDE];
+    // How the writes are judged is known.
+    let writes = [
+        "update t set n = n + 1 where id = 1",
+        "with x as (update t set n = n + 1 where id = 1 returning 1) select * from x",
+        "begin; update t set n = n + 1 where id = 1; commit",
+        "select bump()",
+        "insert into log select coalesce(max(id), 0) + 1 from log",
+    ];
+    for _ in 0..6 {
+        writes.iter().for_each(|write| writer.run(write));
+    }
+    all.iter().for_each(|read| drop(reader.warm(read)));
+    bystander.warm(other_row);
+    let sender = sender(&place);
+    kill_process(sender, Signal::STOP).expect("the sender runs");
+    let stopped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let expected = rows(other_row);
+        for (round, write) in writes.iter().enumerate() {
+            writer.run(write);
+            assert_eq!(reader.rows(READ), rows(READ), "{write}");
+            assert!(!reader.was_hit(), "the stream has not told of it: {write}");
+            assert_eq!(reader.rows(WIDE), rows(WIDE), "{write}");
+            assert!(!reader.was_hit(), "{write}");
+            assert_eq!(bystander.rows(other_row), expected);
+            // Of the first one it is known which row it writes.
+            assert_eq!(bystander.was_hit(), round == 0, "another row: {write}");
+        }
+    }));
+    kill_process(sender, Signal::CONT).expect("the sender is there");
+    stopped.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    all.iter().for_each(|read| assert_eq!(reader.warm(read), rows(read)));
 }

@@ -1,9 +1,11 @@
 //! Data: what is answered is in the tables, whatever happens to connections and gateways.
 
-use rustix::process::Signal;
+use rustix::process::{kill_process, Pid, Signal};
 
 use super::open;
-use crate::kit::{cluster, Gateway, RedisClient};
+use crate::caching::place::Cached;
+use crate::kit::cluster::APP;
+use crate::kit::{cluster, Config, Gateway, RedisClient};
 
 fn set(key: &str, value: &str) -> Vec<u8> {
     let (k, v) = (key.len(), value.len());
@@ -115,4 +117,35 @@ fn who_waits_for_a_list_is_answered_by_a_push_whatever_worker_it_came_to() {
         popper.hears(format!("*2\r\n$3\r\nq:{number}\r\n$1\r\nx\r\n+PONG\r\n").as_bytes());
     }
     pusher.says(b"EXISTS q:0 q:1 q:2 q:3 q:4 q:5\r\n", b":0\r\n");
+}
+
+#[test]
+fn what_was_answered_is_seen_by_who_reads_sql_through_the_cache() {
+    let database = cluster().database();
+    let cached = |config: Config| {
+        let port = format!("databases.{}.port", database.name);
+        let config = config.set(&port, i64::from(cluster().port)).set("cache.mode", "auto");
+        config.set("cache.user", APP).set("cache.wait", "20ms")
+    };
+    let gateway = Gateway::start(cached(open(&database)));
+    let mut redis = RedisClient::connect(&gateway);
+    redis.says(&set("a", "0"), b"+OK\r\n");
+    let read = "select encode(val, 'escape') from redis.kv where db = 0 and key = 'a'";
+    let mut reader = gateway.client(&database);
+    reader.warm(read);
+    // From now on the stream tells nothing.
+    let sender = "select active_pid from pg_replication_slots where database = current_database()";
+    let sender: i32 = database.one(sender).parse().expect("a process id");
+    let sender = Pid::from_raw(sender).expect("not zero");
+    kill_process(sender, Signal::STOP).expect("the sender runs");
+    let seen: Vec<String> = ["1", "2", "3"]
+        .into_iter()
+        .map(|value| {
+            redis.says(&set("a", value), b"+OK\r\n");
+            reader.one(read)
+        })
+        .collect();
+    kill_process(sender, Signal::CONT).expect("the sender is there");
+    assert_eq!(seen, ["1", "2", "3"]);
+    assert_eq!(reader.warm(read), [[Some("3".to_owned())]]);
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ::redis::engine::Engine;
 use ::redis::server::Event;
+use cache::written;
 use wire::resp::Parser;
 
 use super::client::Hold;
@@ -11,12 +12,16 @@ use super::running::{Lost, Turn};
 use super::{links, queue, Effect, RedisPlane};
 use crate::control::messages::{Ref, ToWorker};
 
+/// Where the engine's tables are; see `schema/tables.sql` of the crate `redis`.
+const SCHEMA: &str = "redis";
+
 impl RedisPlane {
     pub(super) fn engine_turn(&mut self) {
         let wall = self.wall();
         let shared = self.shared.clone();
         let mut engine = shared.engine();
         engine.turn(wall);
+        self.tell_written(&engine);
         self.take_link_work(engine.store().links());
         let events = engine.take_events(self.worker);
         let others = engine.others_with_events(self.worker);
@@ -36,6 +41,18 @@ impl RedisPlane {
             _ => None,
         };
         self.due = [due, links].into_iter().flatten().min();
+    }
+
+    /// Rows have been written: who reads them by SQL behind the replies sees them.
+    fn tell_written(&mut self, engine: &Engine) {
+        let committed = engine.server.stats.batches.committed;
+        if std::mem::replace(&mut self.committed, committed) == committed {
+            return;
+        }
+        let pool = self.pool.as_ref().filter(|_| self.caches.is_used());
+        if let Some(kept) = pool.and_then(|pool| self.caches.known(&pool.database)) {
+            kept.acks.tell(&written::of_schema(&kept, SCHEMA));
+        }
     }
 
     /// Tells the log when the tables can be used, and when and why not any more.

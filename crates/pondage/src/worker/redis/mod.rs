@@ -30,6 +30,7 @@ use backend::moment::Moment;
 use hashbrown::HashMap;
 use wire::resp::Protocol;
 
+use crate::caches::Caches;
 use crate::config::{AuthMethod, Config, ListenTlsMode, PoolConfig};
 use crate::control::messages::{Ref, Shutdown, ToControl, ToWorker};
 use crate::link::Ends;
@@ -79,6 +80,7 @@ pub struct Setting {
     pub worker: u8,
     pub config: Arc<Config>,
     pub shared: Arc<Shared>,
+    pub caches: Arc<Caches>,
     pub epoch: SystemTime,
     pub tls_ready: bool,
 }
@@ -89,6 +91,9 @@ pub struct RedisPlane {
     /// Where users are looked up that the configuration does not have.
     pool: Option<Arc<PoolConfig>>,
     shared: Arc<Shared>,
+    caches: Arc<Caches>,
+    /// Batches that were committed when this was last looked at.
+    committed: u64,
     now: Moment,
     /// Milliseconds since 1970 when the clock was zero.
     epoch: i64,
@@ -124,6 +129,8 @@ impl RedisPlane {
             pool: setting.config.redis_pool(),
             config: setting.config,
             shared: setting.shared,
+            caches: setting.caches,
+            committed: 0,
             now: Moment(0),
             epoch: i64::try_from(epoch.as_millis()).unwrap_or(i64::MAX),
             tls_ready: setting.tls_ready,

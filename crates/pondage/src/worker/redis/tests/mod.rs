@@ -16,6 +16,7 @@ use ::redis::store::{Links, Store, Told};
 use backend::moment::Moment;
 
 use super::{Effect, RedisPlane, Setting, Shared};
+use crate::caches::Caches;
 use crate::config::Config;
 use crate::control::messages::{ToControl, ToWorker};
 use crate::link::Ends;
@@ -149,7 +150,8 @@ impl World {
         let store = TablesAndOut(tables.clone(), Vec::new());
         let shared = Arc::new(Shared::new(&config, Box::new(store), || 1_000_000_000_000_000, 1));
         let config = Arc::new(config);
-        let plane = RedisPlane::new(Setting { worker, config, shared, epoch, tls_ready });
+        let caches = Arc::new(Caches::default());
+        let plane = RedisPlane::new(Setting { worker, config, shared, caches, epoch, tls_ready });
         let taken = Told::Taken { applied: vec![0; 2], kids: 1, same: true };
         tables.lock().told.push(taken);
         let mut world = World {
