@@ -4,7 +4,7 @@
 //! - Counters in `c` and the batch number in `e` only grow; `e` always has [`BATCH_ROWS`] rows of
 //!   one batch, and is emptied and filled again in one transaction.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
@@ -88,13 +88,64 @@ pub fn group_commit(group: usize, dice: &mut StdRng) -> Vec<String> {
     statements
 }
 
-fn commit(dice: &mut StdRng) -> Vec<String> {
+/// What everybody may know: all that somebody was told of as done, through the door.
+#[derive(Debug, Default)]
+pub struct Told {
+    groups: [AtomicI64; GROUPS],
+    counters: [AtomicI64; COUNTERS],
+}
+
+/// What a commit makes one more.
+#[derive(Debug, Clone, Copy)]
+pub enum Raised {
+    Group(usize),
+    Counter(usize),
+    Nothing,
+}
+
+impl Told {
+    fn now(door: &Door) -> Told {
+        let told = Told::default();
+        let mut superuser = door.cluster.superuser(&door.database.name);
+        let mut all = |sql: &str, known: &[AtomicI64]| {
+            for (at, known) in known.iter().enumerate() {
+                let value = superuser.one(&format!("{sql} = {at}")).parse().expect("a number");
+                known.store(value, Ordering::SeqCst);
+            }
+        };
+        all("select min(n) from a where grp", &told.groups);
+        all("select n from c where id", &told.counters);
+        told
+    }
+
+    pub fn group(&self, group: usize) -> i64 {
+        self.groups[group].load(Ordering::SeqCst)
+    }
+
+    pub fn counter(&self, counter: usize) -> i64 {
+        self.counters[counter].load(Ordering::SeqCst)
+    }
+
+    /// To be called by who was told.
+    pub fn raised(&self, raised: Raised) {
+        match raised {
+            Raised::Group(group) => self.groups[group].fetch_add(1, Ordering::SeqCst),
+            Raised::Counter(counter) => self.counters[counter].fetch_add(1, Ordering::SeqCst),
+            Raised::Nothing => 0,
+        };
+    }
+}
+
+fn commit(dice: &mut StdRng) -> (Vec<String>, Raised) {
+    let group = dice.random_range(0..GROUPS);
+    let nothing = |statements| (statements, Raised::Nothing);
     match dice.random_range(0..10) {
         0 | 1 => {
             let counter = dice.random_range(0..COUNTERS);
-            vec![format!("update c set n = n + 1 where id = {counter}")]
+            let update = format!("update c set n = n + 1 where id = {counter}");
+            (vec![update], Raised::Counter(counter))
         }
-        2 => vec![
+        2 => nothing(vec![
             "begin".to_owned(),
             "truncate e".to_owned(),
             format!(
@@ -102,15 +153,15 @@ fn commit(dice: &mut StdRng) -> Vec<String> {
                  generate_series(1, {BATCH_ROWS}) g"
             ),
             "commit".to_owned(),
-        ],
+        ]),
         3 => {
-            let mut statements = group_commit(dice.random_range(0..GROUPS), dice);
+            let mut statements = group_commit(group, dice);
             statements.pop();
             statements.push("rollback".to_owned());
-            statements
+            nothing(statements)
         }
-        4 => vec!["truncate junk".to_owned()],
-        _ => group_commit(dice.random_range(0..GROUPS), dice),
+        4 => nothing(vec!["truncate junk".to_owned()]),
+        _ => (group_commit(group, dice), Raised::Group(group)),
     }
 }
 
@@ -119,15 +170,20 @@ pub fn play(door: &Door, plan: &Plan) -> Report {
     let stop = AtomicBool::new(false);
     let seeded = |number: usize| StdRng::seed_from_u64(plan.seed.wrapping_add(number as u64));
     let mut report = Report::default();
+    let told = Told::now(door);
     std::thread::scope(|scope| {
-        let stop = &stop;
+        let (stop, told) = (&stop, &told);
         for number in 0..WRITERS {
             let mut dice = seeded(number);
             let mut writer = if number == 0 { door.client() } else { door.beside() };
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
-                    if writer.write(&commit(&mut dice)).is_none() {
-                        writer.again();
+                    let (statements, raised) = commit(&mut dice);
+                    match writer.write(&statements) {
+                        // Of what is done beside the door others know a moment later.
+                        Some(_) if number == 0 => told.raised(raised),
+                        Some(_) => {}
+                        None => writer.again(),
                     }
                     std::thread::sleep(Duration::from_millis(dice.random_range(PAUSES_MS)));
                 }
@@ -135,7 +191,7 @@ pub fn play(door: &Door, plan: &Plan) -> Report {
         }
         let readers: Vec<_> = (0..READERS)
             .map(|number| {
-                let mut reader = Reader::new(door.client(), seeded(100 + number));
+                let mut reader = Reader::new(door.client(), told, seeded(100 + number));
                 scope.spawn(move || {
                     while !stop.load(Ordering::Relaxed) && reader.wrong.is_empty() {
                         reader.step();

@@ -1,6 +1,6 @@
 //! The checker of what the read cache promises (docs/cache.md, Freshness): writers through the
 //! gateway and beside it keep invariants that no single answer may break, and every reader
-//! remembers how far it has seen. Once more where commits wait for a standby that is late, so that
+//! remembers how far it has seen, and what others were told of before it asked. Once more where commits wait for a standby that is late, so that
 //! the stream tells them long before anybody sees them.
 //!
 //! A checker that finds nothing proves something only if it would have found it. So the same

@@ -4,7 +4,7 @@ use rand::rngs::StdRng;
 use rand::Rng;
 
 use crate::door::{Client, Rows};
-use crate::load::{self, COUNTERS, GROUPS, IDS};
+use crate::load::{self, Raised, Told, COUNTERS, GROUPS, IDS};
 
 /// Whether an answer came from the cache is asked for once in so many.
 pub const LOOKS_ONE_OF: u64 = 8;
@@ -17,8 +17,9 @@ struct Floor {
     batch: i64,
 }
 
-pub struct Reader {
+pub struct Reader<'a> {
     client: Client,
+    told: &'a Told,
     dice: StdRng,
     floor: Floor,
     pub wrong: Vec<String>,
@@ -26,10 +27,10 @@ pub struct Reader {
     pub hits: u64,
 }
 
-impl Reader {
-    pub fn new(client: Client, dice: StdRng) -> Reader {
+impl<'a> Reader<'a> {
+    pub fn new(client: Client, told: &'a Told, dice: StdRng) -> Reader<'a> {
         let (floor, wrong) = (Floor::default(), Vec::new());
-        Reader { client, dice, floor, wrong, asked: 0, hits: 0 }
+        Reader { client, told, dice, floor, wrong, asked: 0, hits: 0 }
     }
 
     /// One thing that clients do.
@@ -75,7 +76,11 @@ impl Reader {
             7 => format!("select max(n) from c where id >= {counter} and id <= {counter}{fresh}"),
             _ => format!("select at::text, extract(epoch from at)::bigint from z where id = 1 and n = 0{fresh}"),
         };
+        // Whatever anybody was told by now.
+        let known = (self.told.group(group), self.told.counter(counter));
         let Some(rows) = self.client.read(&sql) else { return self.client.again() };
+        self.floor.groups[group] = self.floor.groups[group].max(known.0);
+        self.floor.counters[counter] = self.floor.counters[counter].max(known.1);
         self.asked += 1;
         let looks = self.client.tells_hits() && self.asked % LOOKS_ONE_OF == 0;
         if looks {
@@ -161,6 +166,7 @@ impl Reader {
             Some(_) => {
                 // At least one more than what was known.
                 self.floor.groups[group] += 1;
+                self.told.raised(Raised::Group(group));
             }
             None => self.client.again(),
         }
@@ -170,7 +176,10 @@ impl Reader {
         let counter = self.dice.random_range(0..COUNTERS);
         let sql = format!("update c set n = n + 1 where id = {counter} returning n");
         match self.client.write(&[sql]) {
-            Some(rows) => self.judge_counter(&rows, counter),
+            Some(rows) => {
+                self.judge_counter(&rows, counter);
+                self.told.raised(Raised::Counter(counter));
+            }
             None => self.client.again(),
         }
     }
