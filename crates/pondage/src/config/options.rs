@@ -530,9 +530,9 @@ pub static TABLE: &[Row] = &[
          question comes again."),
     row(CACHE, "freshness", Kind::Choice(Freshness::WORDS),
         Preset::Text(default::CACHE_FRESHNESS.name()), &[],
-        "`session`: a client never sees less than what it has written or read before; `strict`: \
-         never less than what was committed when its statement came; `bounded`: never less than \
-         what was committed `max_lag` ago."),
+        "`session`: a client never sees less than what it has written or read before, and than what \
+         anybody was told is written through Pondage; `strict`: never less than what was committed \
+         when its statement came; `bounded`: never less than what was committed `max_lag` ago."),
     row(CACHE, "max_lag", Kind::Duration { zero: None }, Preset::Duration(default::CACHE_MAX_LAG),
         &[],
         "With `bounded`, how old an answer may be. In every mode, a stream of changes that is \

@@ -10,7 +10,7 @@ use super::server::Server;
 use crate::config::{Host, PoolConfig, Upstream};
 use crate::control::dial::Dialer;
 use crate::control::judge::{Judges, KEPT_FOR};
-use crate::route::{Share, Verdict};
+use crate::route::{Share, Verdict, Writes};
 
 const DATABASE: &str = r#"
 CREATE SCHEMA app; CREATE SCHEMA early; CREATE SCHEMA hidden;
@@ -295,6 +295,69 @@ async fn each_statement_gets_its_share_and_the_reason() {
     let count = "SELECT count(*) FROM pg_stat_activity \
                  WHERE usename = 'scram' AND application_name = 'pondage'";
     assert_eq!(court.server.value(count).await, "1");
+}
+
+#[tokio::test]
+async fn what_a_statement_writes_is_told_or_may_be_anything() {
+    const TABLES: &str = "CREATE TABLE app.owner (id int PRIMARY KEY);
+        CREATE TABLE app.owned (id int REFERENCES app.owner ON DELETE CASCADE);
+        CREATE TABLE app.follower (id int REFERENCES app.owner ON UPDATE CASCADE)";
+    let court = Court::open().await;
+    let admin = &court.admin().await;
+    admin.batch_execute(TABLES).await.expect("tables");
+    let oid = |table: &'static str| {
+        let asked = format!("SELECT '{table}'::regclass::oid");
+        async move { admin.query_one(&asked, &[]).await.expect("a table").get::<_, u32>(0) }
+    };
+    for (text, table, fixed, assigned) in [
+        ("UPDATE t SET name = 'x' WHERE id = 7", "t", "id=Literal(1)", "name"),
+        ("DELETE FROM child WHERE id = $1", "child", "id=Parameter(1)", ""),
+        ("INSERT INTO follower (id) VALUES (5)", "follower", "id=Literal(0)", ""),
+        ("INSERT INTO partitioned VALUES (1)", "partitioned", "", ""),
+        // What is deleted with an owner stays where one is made.
+        ("INSERT INTO t SELECT 1", "t", "", ""),
+    ] {
+        let verdict = court.judge(text).await;
+        let Writes::Rows(written) = &verdict.writes else {
+            panic!("{text}: {:?}, {}", verdict.writes, verdict.reason);
+        };
+        let told = written.fixed.iter().map(|(column, source)| format!("{column}={source:?}"));
+        assert_eq!(told.collect::<Vec<_>>().join(" "), fixed, "{text}");
+        assert_eq!(written.assigned.join(" "), assigned, "{text}");
+        assert_eq!(written.inserts, text.starts_with("INSERT"), "{text}");
+        assert_eq!(written.table, oid(table).await, "{text}");
+    }
+    for text in [
+        "DELETE FROM owner WHERE id = 1",
+        "UPDATE owner SET id = 2 WHERE id = 1",
+        "INSERT INTO audited VALUES (1)",
+        "INSERT INTO ruled VALUES (1)",
+        "SELECT next_id()",
+        "WITH x AS (DELETE FROM t RETURNING id) SELECT * FROM x",
+        "MERGE INTO t USING child c ON t.id = c.id WHEN MATCHED THEN DELETE",
+        "TRUNCATE t",
+        "CALL something()",
+        "DO $$ BEGIN DELETE FROM t; END $$",
+        "COPY t FROM STDIN",
+        "EXECUTE something",
+        "COMMIT PREPARED 'x'",
+        "EXPLAIN ANALYZE DELETE FROM t",
+        "SELECT 1; DELETE FROM t",
+        "SELECT name FROM t WHERE id = 7 FOR UPDATE",
+    ] {
+        assert_eq!(court.judge(text).await.writes, Writes::Anything, "{text}");
+    }
+    for text in [
+        "SELECT name FROM t WHERE id = 7",
+        "SELECT random()",
+        "BEGIN ISOLATION LEVEL SERIALIZABLE",
+        "ROLLBACK TO SAVEPOINT s",
+        "SET LOCAL work_mem = '1MB'",
+        "SHOW work_mem",
+        "FETCH 5 FROM c",
+    ] {
+        assert_eq!(court.judge(text).await.writes, Writes::Nothing, "{text}");
+    }
 }
 
 #[tokio::test]
