@@ -82,6 +82,9 @@ impl fmt::Display for Name {
     }
 }
 
+/// One of [`Analysis::obstacles`].
+pub const LOCKS_ROWS: &str = "FOR UPDATE or FOR SHARE locks rows";
+
 /// Lists are sorted and name everything once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analysis {

@@ -13,7 +13,7 @@ mod session;
 
 pub use analysis::{
     Analysis, Bound, Cast, CastTo, Column, Columns, Condition, Name, Parser, PostgresParser, Reads,
-    Restriction, Source, Statement, TableRead, Test, Unparsed, Use, Write,
+    Restriction, Source, Statement, TableRead, Test, Unparsed, Use, Write, LOCKS_ROWS,
 };
 pub use leading::{after, blank, leading, next_word, says, Dropped, Leading};
 pub use normal::{normal, normal_with};

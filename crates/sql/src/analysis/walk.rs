@@ -7,7 +7,7 @@
 //! and `a = $2` differ where `a = 1` and `a = 1` did not.
 
 use super::tree::{Node, Value};
-use super::{Analysis, Name, Unparsed};
+use super::{Analysis, Name, Unparsed, LOCKS_ROWS};
 use crate::scan::LiteralKind;
 
 pub struct Walk<'a> {
@@ -174,7 +174,7 @@ impl<'a> Walk<'a> {
             self.analysis.obstacles.push("INTO makes a table");
         }
         if !select.list("locking_clause").is_empty() {
-            self.analysis.obstacles.push("FOR UPDATE or FOR SHARE locks rows");
+            self.analysis.obstacles.push(LOCKS_ROWS);
         }
     }
 

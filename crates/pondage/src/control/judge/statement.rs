@@ -49,6 +49,8 @@ pub struct Parsed {
     reads: Option<Result<Arc<Reading>, String>>,
     /// Of INSERT, UPDATE, DELETE.
     write: Option<sql::Write>,
+    /// It locks the rows that it reads, and so travels alone. It may still write nothing.
+    locks: bool,
 }
 
 impl Parsed {
@@ -62,7 +64,7 @@ impl Parsed {
         let mut scan = sql::Scan::new();
         let readable = scan.scan(text.as_bytes());
         let literals = if readable { scan.literals() } else { &[] };
-        let analysis = parser.analyse(text, literals).map_err(|unparsed| {
+        let mut analysis = parser.analyse(text, literals).map_err(|unparsed| {
             alone(format!("the parser does not understand it: {}", told(&unparsed)))
         })?;
         match (analysis.statements, analysis.statement) {
@@ -81,17 +83,22 @@ impl Parsed {
             (1, _) => {}
             (more, _) => return Err(alone(format!("it is {more} statements"))),
         }
+        let locks = analysis.obstacles == [sql::LOCKS_ROWS];
+        if locks {
+            analysis.obstacles.clear();
+        }
         if let Some(obstacle) = analysis.obstacles.first() {
             return Err(alone(*obstacle));
         }
         let literals = readable.then(|| analysis.literals.clone().into_boxed_slice());
-        let reads = (analysis.statement == Statement::Select).then(|| match (caches, readable) {
-            (true, true) => Reading::new(parser, text, &scan, &analysis.literals).map(Arc::new),
-            (true, false) => Err("its constants are not all understood".to_owned()),
-            (false, _) => Err("its pool does not cache".to_owned()),
-        });
+        let reads =
+            (analysis.statement == Statement::Select && !locks).then(|| match (caches, readable) {
+                (true, true) => Reading::new(parser, text, &scan, &analysis.literals).map(Arc::new),
+                (true, false) => Err("its constants are not all understood".to_owned()),
+                (false, _) => Err("its pool does not cache".to_owned()),
+            });
         let write = parser.write(text, if readable { scan.literals() } else { &[] });
-        Ok(Parsed { text: text.into(), analysis, literals, reads, write })
+        Ok(Parsed { text: text.into(), analysis, literals, reads, write, locks })
     }
 }
 
@@ -172,7 +179,7 @@ async fn look(
     connection: &mut Connection,
     parsed: &Parsed,
 ) -> Result<Verdict, Failure> {
-    let Parsed { text, analysis, literals, reads, write } = parsed.clone();
+    let Parsed { text, analysis, literals, reads, write, locks } = parsed.clone();
     let mut evidence = Evidence::new(&analysis, reads.clone());
     let (written, assigns_texts) = (analysis.written.clone(), analysis.assigns_texts);
     let deletes = analysis.statement == Statement::Delete;
@@ -235,6 +242,9 @@ async fn look(
         }
         _ => Writes::Anything,
     };
+    if locks && share > Share::Alone {
+        return Ok(Verdict { writes, ..alone(sql::LOCKS_ROWS) });
+    }
     let mut literals = literals.filter(|_| share != Share::Alone);
     if intervals && assigns_texts {
         // One of them may be for an interval, and it is not known which.

@@ -343,12 +343,14 @@ async fn what_a_statement_writes_is_told_or_may_be_anything() {
         "COMMIT PREPARED 'x'",
         "EXPLAIN ANALYZE DELETE FROM t",
         "SELECT 1; DELETE FROM t",
-        "SELECT name FROM t WHERE id = 7 FOR UPDATE",
+        "SELECT next_id() FROM t FOR UPDATE",
+        "SELECT * FROM calling FOR SHARE",
     ] {
         assert_eq!(court.judge(text).await.writes, Writes::Anything, "{text}");
     }
     for text in [
         "SELECT name FROM t WHERE id = 7",
+        "SELECT name FROM t WHERE id = 7 FOR UPDATE",
         "SELECT random()",
         "BEGIN ISOLATION LEVEL SERIALIZABLE",
         "ROLLBACK TO SAVEPOINT s",
