@@ -31,8 +31,9 @@ from .workloads import WORKLOADS, Options, Workload
 REPOSITORY = machine.REPOSITORY
 DEFAULT_OUT = REPOSITORY / "bench" / "out"
 TINY = Options(
-    scales=(1,), clients=4, idle_clients=50, statements=50, rows=1000, threads=(2,), warm_up=1
-)
+    scales=(1,), clients=4, idle_clients=50, statements=50, rows=1000, threads=(2,), warm_up=1,
+    warehouses=(2,), customers=30, callers=(4,),
+)  # fmt: skip
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -101,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--rows", type=_positive, default=1_000_000, help="of the table of `cache`")
     add("--threads", type=_numbers, default=(1, 4, 8), help="of sysbench in `cache`")
     add("--warm-up", type=_positive, default=10, help="seconds before each run of `cache`")
+    add("--warehouses", type=_numbers, default=(10, 60), help="of `procedure`")
+    add("--customers", type=_positive, default=3000, help="of each district of `procedure`")
+    add("--callers", type=_numbers, default=(1, 10, 100, 200, 1000), help="of `procedure`")
     add("--pondage", type=Path, default=_default_pondage(), help="its binary; also $PONDAGE")
     add("--out", type=Path, help="directory of the reports; default bench/out/WORKLOAD-TIME")
     add("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="of the database")
@@ -126,6 +130,7 @@ def _checked(arguments: Sequence[str]) -> Run:
         options = Options(
             scales, given.clients, given.idle_clients, given.statements,
             given.rows, given.threads, given.warm_up,
+            given.warehouses, given.customers, given.callers,
         )  # fmt: skip
         amount, count = Amount(given.seconds), given.rounds
     out = given.out or DEFAULT_OUT / f"{workload.name}-{datetime.now():%Y%m%d-%H%M%S}"

@@ -135,17 +135,24 @@ class PgbenchLoad(Load):
             with context.running(side, self.database):
                 self._pgbench(context, side, WARM_UP)
                 return self._measure(context, side)
-        # The warm-up counts here: pooled backends tell some of its syncs only when they end.
+        context.cluster.tidy_before_writing(self.database)
+        return self._measure_writing(context, side, WARM_UP)
+
+    def _measure_writing(self, context: Context, side: Side, warm: Amount) -> dict[str, float]:
+        """Also what is written to the WAL, and `acknowledged`: operations with the warm-up's.
+
+        The warm-up counts there: pooled backends tell some of its syncs only when they end.
+        """
         cluster = context.cluster
-        cluster.tidy_before_writing(self.database)
         before = cluster.wal()
         with context.running(side, self.database):
-            warm_up = pgbench.parse_summary(self._pgbench(context, side, WARM_UP).output)
+            warm_up = pgbench.parse_summary(self._pgbench(context, side, warm).output)
             metrics = self._measure(context, side)
         proc.settle(cluster.pid)
         after = cluster.wal()
         warm_ups = warm_up.transactions * self._profile_for(side).statements
         operations = warm_ups + metrics["operations"]
+        metrics["acknowledged"] = operations
         metrics["wal_bytes"] = (after.written - before.written) / operations
         if after.syncs is not None and before.syncs is not None:
             metrics["wal_syncs"] = (after.syncs - before.syncs) / operations
@@ -188,12 +195,14 @@ class PgbenchLoad(Load):
             "tps": summary.tps * profile.statements,
             "latency_ms": summary.latency_ms,
             "operations": float(operations),
+            "retried_percent": 100.0 * summary.retried / summary.transactions,
             "cpu_load_us": cpu.load * micros,
             "cpu_database_us": cpu.database * micros,
             "others_cores": cpu.others,
         }
         if latencies is not None:
             metrics |= {"p50_ms": latencies.p50, "p99_ms": latencies.p99}
+            metrics["p99_of_p50"] = latencies.p99 / latencies.p50
         if side.pid is not None and cpu.gateway is not None:
             metrics["cpu_gateway_us"] = cpu.gateway * micros
             metrics |= memory_metrics(side.pid)

@@ -45,6 +45,8 @@ class Profile:
     scale: int = 1
     #: Transactions a second of all clients; 0: as many as there can be.
     rate: int = 0
+    #: Of a transaction that deadlocks or can't be serialized; more than one needs pgbench 15.
+    tries: int = 1
 
     @property
     def writes(self) -> bool:
@@ -67,6 +69,7 @@ class Profile:
             "-j", str(threads),
             *(["-C"] if self.reconnect else []),
             *(["-R", str(self.rate)] if self.rate else []),
+            *(["--max-tries", str(self.tries)] if self.tries > 1 else []),
         ]  # fmt: skip
 
     def command(
@@ -98,6 +101,8 @@ class Summary:
     transactions: int
     failed: int
     latency_ms: float
+    #: Transactions that needed more than one try.
+    retried: int = 0
 
 
 def parse_summary(text: str) -> Summary:
@@ -113,7 +118,8 @@ def parse_summary(text: str) -> Summary:
     if tps is None or transactions is None or latency is None:
         raise BenchError(f"pgbench printed no summary:\n{text[-800:]}")
     failed = number(r"^number of failed transactions: (\d+)") or 0.0
-    return Summary(tps, int(transactions), int(failed), latency)
+    retried = number(r"^number of transactions retried: (\d+)") or 0.0
+    return Summary(tps, int(transactions), int(failed), latency, int(retried))
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,10 @@ class Options:
     rows: int = 1_000_000
     threads: tuple[int, ...] = (1, 4, 8)
     warm_up: int = 10
+    #: Of TPC-C: warehouses, customers of each district, and clients that call.
+    warehouses: tuple[int, ...] = (10, 60)
+    customers: int = 3000
+    callers: tuple[int, ...] = (1, 10, 100, 200, 1000)
 
 
 class Workload(ABC):

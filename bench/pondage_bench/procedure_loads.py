@@ -1,0 +1,126 @@
+"""TPC-C's payment and new-order, as calls of procedures or statement by statement."""
+
+from __future__ import annotations
+
+from .loads import (
+    CPU_DATABASE,
+    CPU_GATEWAY,
+    CPU_LOAD,
+    OTHERS,
+    P50,
+    P99,
+    PEAK,
+    PSS,
+    TPS,
+    WAL,
+    WAL_SYNCS,
+    Context,
+    PgbenchLoad,
+)
+from .pgbench import Amount, Profile
+from .pgwire import Client
+from .processes import BenchError, Supervisor
+from .results import LoadInfo, Metric
+from .sides import Side, StatementByStatement
+from .tpcc import database, scripts
+from .tpcc.consistency import violations
+from .tpcc.size import Size
+
+TAIL = Metric("p99_of_p50", "p99 / p50", "", 1)
+RETRIED = Metric("retried_percent", "deadlocked and tried again", "%", 2)
+REFUSED = Metric("refused_percent", "rolled back", "%", 2, None)
+# pgbench alone tells of transactions that failed for good; so many tries leave none.
+TRIES = 20
+# Long enough for each client to be connected and to have prepared what it needs.
+WARM_UP = Amount(seconds=3)
+TINY_WARM_UP = Amount(seconds=0, transactions=5)
+#: What is copied for each run, and the copy that it works on.
+LOADED, WORKED = "tpcc{}", "tpcc_run"
+
+
+def loaded(size: Size) -> str:
+    """The database that holds TPC-C's tables of that many warehouses as they were loaded."""
+    return LOADED.format(size.warehouses)
+
+
+class ProcedureLoad(PgbenchLoad):
+    """One of the two transactions, with so many clients, each run on a fresh copy of the database.
+
+    Afterwards the database must be consistent and hold what was acknowledged, else the run failed.
+    """
+
+    def __init__(self, transaction: str, size: Size, clients: int) -> None:
+        self.transaction = transaction
+        self.size = size
+        self._profiles = {
+            way: Profile(
+                _script_name(transaction, way, size), "prepared", clients, log=True, tries=TRIES,
+                scale=size.warehouses,
+            )
+            for way in (scripts.CALL, scripts.STATEMENTS)
+        }  # fmt: skip
+        called = self._profiles[scripts.CALL]
+        super().__init__(f"{transaction}-{clients}", transaction, called, size.warehouses)
+        self.database = WORKED
+        many = "one client" if clients == 1 else f"{clients:,} clients"
+        self.info = LoadInfo(
+            key=f"{transaction}@{size.warehouses}-{clients}",
+            title=f"{transaction}, {size.warehouses} warehouses, {many}",
+            command=f"{called.shown()}; statement by statement: "
+            + self._profiles[scripts.STATEMENTS].shown(),
+            primary=TPS,
+            metrics=(
+                TPS, P50, P99, TAIL, RETRIED, *([REFUSED] if self._orders else []),
+                CPU_GATEWAY, CPU_DATABASE, CPU_LOAD, WAL, WAL_SYNCS, PEAK, PSS, OTHERS,
+            ),
+        )  # fmt: skip
+
+    @property
+    def _orders(self) -> bool:
+        return self.transaction == scripts.NEW_ORDER
+
+    def refusal(self, side: Side) -> str | None:
+        return super().refusal(side) if side.stores else "it stores nothing"
+
+    def _profile_for(self, side: Side) -> Profile:
+        by_statement = isinstance(side, StatementByStatement)
+        return self._profiles[scripts.STATEMENTS if by_statement else scripts.CALL]
+
+    def write_scripts(self, supervisor: Supervisor) -> None:
+        """Puts them where `Profile.command` finds them."""
+        for way, profile in self._profiles.items():
+            text = scripts.script(self.transaction, way, self.size)
+            supervisor.write(supervisor.directory / f"{profile.script}.sql", text)
+
+    def run(self, context: Context, side: Side) -> dict[str, float]:
+        cluster = context.cluster
+        self.write_scripts(context.supervisor)
+        database.copy(cluster, loaded(self.size), WORKED)
+        try:
+            warm_up = TINY_WARM_UP if context.tiny else WARM_UP
+            metrics = self._measure_writing(context, side, warm_up)
+            with cluster.client(WORKED) as client:
+                return metrics | self._verified(client, int(metrics["acknowledged"]))
+        finally:
+            database.drop(cluster, WORKED)
+
+    def _verified(self, client: Client, acknowledged: int) -> dict[str, float]:
+        """BenchError where the database contradicts itself or what clients were told."""
+        broken = violations(client)
+        if broken:
+            raise BenchError("inconsistent: " + "; ".join(map(str, broken)))
+        before, table = (self.size.orders, "orders") if self._orders else (
+            self.size.payments, "history"
+        )  # fmt: skip
+        ((count,),) = client.query(f"SELECT count(*) FROM {table}")
+        added = int(count or 0) - before
+        told = f"{acknowledged} transactions were acknowledged, {added} are in {table}"
+        if not self._orders and added != acknowledged:
+            raise BenchError(told)
+        if added > acknowledged:
+            raise BenchError(told)
+        return {"refused_percent": 100.0 * (acknowledged - added) / acknowledged}
+
+
+def _script_name(transaction: str, way: str, size: Size) -> str:
+    return f"{transaction}-{way}-{size.warehouses}"

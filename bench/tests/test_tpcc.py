@@ -1,0 +1,178 @@
+import tempfile
+import unittest
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pondage_bench.pgwire import Client
+from pondage_bench.postgres import Cluster, default_settings, find_bindir
+from pondage_bench.processes import BenchError, Supervisor
+from pondage_bench.tpcc import database, scripts
+from pondage_bench.tpcc.consistency import CONDITIONS, violations
+from pondage_bench.tpcc.size import Size
+
+SIZE = Size(warehouses=2, customers=20)
+FIRST = "w_id = 1", "d_w_id = 1 AND d_id = 1"
+# What each condition is there to find: a statement, and all that it breaks.
+WRONG: dict[int, tuple[str, set[int]]] = {
+    1: ("UPDATE district SET d_ytd = d_ytd + 1 WHERE d_w_id = 1 AND d_id = 3", {1, 9}),
+    2: ("UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 2 AND d_id = 1", {2}),
+    3: (
+        "WITH gone AS (DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = 1 AND no_o_id = 17)"
+        " UPDATE orders SET o_carrier_id = 1 WHERE o_w_id = 1 AND o_d_id = 1 AND o_id = 17",
+        {3, 7},
+    ),
+    4: ("DELETE FROM order_line WHERE ol_w_id = 1 AND ol_d_id = 1 AND ol_o_id = 20", {4, 6}),
+    5: (
+        "INSERT INTO new_order SELECT 1, 2, min(no_o_id) - 1 FROM new_order"
+        " WHERE no_w_id = 1 AND no_d_id = 2",
+        {5},
+    ),
+    6: (
+        "UPDATE orders SET o_ol_cnt = o_ol_cnt + CASE o_id WHEN 4 THEN 1 ELSE -1 END"
+        " WHERE o_w_id = 2 AND o_d_id = 10 AND o_id IN (4, 5)",
+        {6},
+    ),
+    7: (
+        "UPDATE order_line SET ol_delivery_d = NULL"
+        " WHERE ol_w_id = 1 AND ol_d_id = 1 AND ol_o_id = 1",
+        {7},
+    ),
+    8: (
+        "WITH w AS (UPDATE warehouse SET w_ytd = w_ytd - 5 WHERE w_id = 2)"
+        " UPDATE district SET d_ytd = d_ytd - 5 WHERE d_w_id = 2 AND d_id = 7",
+        {8, 9},
+    ),
+    9: (
+        "UPDATE district SET d_ytd = d_ytd + CASE d_id WHEN 1 THEN 5 ELSE -5 END"
+        " WHERE d_w_id = 2 AND d_id IN (1, 2)",
+        {9},
+    ),
+    10: (
+        "UPDATE customer SET c_balance = c_balance - 1, c_ytd_payment = c_ytd_payment + 1"
+        " WHERE c_w_id = 1 AND c_d_id = 1 AND c_id = 1",
+        {10},
+    ),
+    12: (
+        "UPDATE customer SET c_ytd_payment = c_ytd_payment + 1"
+        " WHERE c_w_id = 1 AND c_d_id = 1 AND c_id = 1",
+        {12},
+    ),
+}
+
+
+class Conditions(unittest.TestCase):
+    def test_all_but_that_of_deliveries_are_there(self) -> None:
+        numbers = [condition.number for condition in CONDITIONS]
+        self.assertEqual(numbers, [*range(1, 11), 12])
+        self.assertEqual(set(numbers), set(WRONG))
+
+
+class Loaded(unittest.TestCase):
+    """In a small PostgreSQL of its own, which every test finds as it was loaded."""
+
+    _stack: list[Supervisor]
+    cluster: Cluster
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        try:
+            find_bindir()
+        except BenchError as error:
+            raise unittest.SkipTest(str(error)) from error
+        directory = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        directory.chmod(0o755)
+        supervisor = cls.enterClassContext(Supervisor(directory / "run"))
+        cls.cluster = Cluster(supervisor, {**default_settings(), "shared_buffers": "64MB"})
+        cls.cluster.start()
+        database.create(cls.cluster, "tpcc", SIZE)
+
+    @contextmanager
+    def undone(self) -> Iterator[Client]:
+        with self.cluster.client("tpcc") as client:
+            client.query("BEGIN")
+            yield client
+
+    def one(self, client: Client, sql: str) -> str | None:
+        ((value,),) = client.query(sql)
+        return value
+
+    def test_what_is_loaded_is_consistent_and_as_large_as_it_says(self) -> None:
+        with self.undone() as client:
+            self.assertEqual(violations(client), [])
+            for table, rows in (
+                ("warehouse", 2), ("district", 20), ("customer", 400), ("history", SIZE.payments),
+                ("orders", SIZE.orders), ("new_order", 2 * 10 * 6), ("item", SIZE.items),
+                ("stock", 2 * SIZE.items),
+            ):  # fmt: skip
+                self.assertEqual(self.one(client, f"SELECT count(*) FROM {table}"), str(rows))
+            lines = int(self.one(client, "SELECT count(*) FROM order_line") or 0)
+            self.assertTrue(5 * SIZE.orders <= lines <= 15 * SIZE.orders)
+
+    def test_a_wrong_database_is_found_out(self) -> None:
+        for number, (statement, broken) in WRONG.items():
+            with self.subTest(number), self.undone() as client:
+                client.query(statement)
+                found = {violation.condition.number for violation in violations(client)}
+                self.assertIn(number, found)
+                self.assertEqual(found, broken)
+
+    def test_last_names_are_those_of_the_specification(self) -> None:
+        with self.undone() as client:
+            self.assertEqual(self.one(client, "SELECT last_name(371)"), "PRICALLYOUGHT")
+            self.assertEqual(self.one(client, "SELECT last_name(40)"), "BARPRESBAR")
+
+    def test_a_payment_moves_money_once_and_bad_credit_is_written_down(self) -> None:
+        with self.undone() as client:
+            client.query(
+                "UPDATE customer SET c_credit = CASE c_id WHEN 5 THEN 'BC' ELSE 'GC' END"
+            )
+            for customer in (4, 5):
+                client.query(f"CALL payment(1, 2, 2, 3, {customer}, NULL, 12.34, NULL)")
+            client.query("CALL payment(1, 2, 2, 3, NULL, last_name(3), 1, NULL)")
+            self.assertEqual(violations(client), [])
+            self.assertEqual(self.one(client, "SELECT w_ytd FROM warehouse WHERE w_id = 1"), "2025.68")
+            noted = "SELECT c_data LIKE '5 3 2 2 1 12.34 %', c_balance FROM customer"
+            at = "WHERE c_w_id = 2 AND c_d_id = 3 AND c_id"
+            self.assertEqual(client.query(f"{noted} {at} = 5"), [["t", "-22.34"]])
+            self.assertEqual(client.query(f"{noted} {at} = 4")[0][0], "f")
+
+    def test_an_order_is_placed_and_a_refused_one_leaves_nothing(self) -> None:
+        good = "1, 2, 3, ARRAY[1, 2, 3, 4, 5], ARRAY[1, 1, 2, 1, 1], ARRAY[1, 2, 3, 4, 5]"
+        bad = good.replace("4, 5], ARRAY[1, 1, 2", f"4, {SIZE.items + 1}], ARRAY[1, 1, 2")
+        with self.undone() as client:
+            refused = self.one(client, f"SELECT neworder_refused({bad})")
+            self.assertEqual(refused, "item number is not valid")
+            placed = client.query(f"SELECT o_id, cardinality(lines) FROM neworder({good})")
+            self.assertEqual(placed, [["21", "5"]])
+            self.assertEqual(violations(client), [])
+            remote = "SELECT s_remote_cnt, s_ytd FROM stock WHERE s_w_id = 2 AND s_i_id = 3"
+            self.assertEqual(client.query(remote), [["1", "3"]])
+            where = "WHERE o_w_id = 1 AND o_d_id = 2 AND o_id = 21"
+            self.assertEqual(self.one(client, f"SELECT o_all_local FROM orders {where}"), "0")
+
+    def test_a_copy_is_as_what_it_was_made_from(self) -> None:
+        database.copy(self.cluster, "tpcc", "copied")
+        with self.cluster.client("copied") as client:
+            self.assertEqual(violations(client), [])
+        database.drop(self.cluster, "copied")
+
+
+class Scripts(unittest.TestCase):
+    def test_both_ways_begin_with_the_same_generator(self) -> None:
+        for transaction in (scripts.PAYMENT, scripts.NEW_ORDER):
+            texts = [scripts.script(transaction, way, Size(10)) for way in ("statements", "call")]
+            generated = texts[0][: texts[0].index("BEGIN;")]
+            self.assertTrue(texts[1].startswith(generated))
+            self.assertIn("+ 223, 1000)" if transaction == "payment" else "+ 7911, 100000)", generated)
+
+    def test_one_warehouse_has_no_other(self) -> None:
+        for transaction in (scripts.PAYMENT, scripts.NEW_ORDER):
+            self.assertNotIn(":w + random", scripts.script(transaction, "call", Size(1)))
+            self.assertIn(":w + random(0, 0)", scripts.script(transaction, "call", Size(2)))
+
+    def test_every_condition_is_closed(self) -> None:
+        for transaction in (scripts.PAYMENT, scripts.NEW_ORDER):
+            for way in (scripts.STATEMENTS, scripts.CALL):
+                text = scripts.script(transaction, way, Size(2))
+                self.assertEqual(text.count("\\if "), text.count("\\endif"))
