@@ -104,7 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--warm-up", type=_positive, default=10, help="seconds before each run of `cache`")
     add("--warehouses", type=_numbers, default=(10, 60), help="of `procedure`")
     add("--customers", type=_positive, default=3000, help="of each district of `procedure`")
-    add("--callers", type=_numbers, default=(1, 10, 100, 200, 1000), help="of `procedure`")
+    add("--callers", type=_numbers, default=(1, 10, 100, 200, 1000), help="clients of `procedure`")
+    add("--declared", action="store_true", help="keys of `procedure` are told in comments")
     add("--pondage", type=Path, default=_default_pondage(), help="its binary; also $PONDAGE")
     add("--out", type=Path, help="directory of the reports; default bench/out/WORKLOAD-TIME")
     add("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="of the database")
@@ -130,7 +131,7 @@ def _checked(arguments: Sequence[str]) -> Run:
         options = Options(
             scales, given.clients, given.idle_clients, given.statements,
             given.rows, given.threads, given.warm_up,
-            given.warehouses, given.customers, given.callers,
+            given.warehouses, given.customers, given.callers, given.declared,
         )  # fmt: skip
         amount, count = Amount(given.seconds), given.rounds
     out = given.out or DEFAULT_OUT / f"{workload.name}-{datetime.now():%Y%m%d-%H%M%S}"

@@ -47,6 +47,9 @@ class Profile:
     rate: int = 0
     #: Of a transaction that deadlocks or can't be serialized; more than one needs pgbench 15.
     tries: int = 1
+    #: pgbench waits for an answer when it prepares a statement, and all clients of the thread with
+    #: it. Where their transactions hold the servers of a pool, nobody would ever get one.
+    thread_each: bool = False
 
     @property
     def writes(self) -> bool:
@@ -60,7 +63,7 @@ class Profile:
         return own.statements if own else 1
 
     def _arguments(self, scripts: Path) -> list[str]:
-        threads = min(THREADS, self.clients)
+        threads = self.clients if self.thread_each else min(THREADS, self.clients)
         custom = ["-f", str(scripts / f"{self.script}.sql"), "-s", str(self.scale)]
         return [
             *BUILTINS.get(self.script, custom),

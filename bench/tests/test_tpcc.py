@@ -12,7 +12,6 @@ from pondage_bench.tpcc.consistency import CONDITIONS, violations
 from pondage_bench.tpcc.size import Size
 
 SIZE = Size(warehouses=2, customers=20)
-FIRST = "w_id = 1", "d_w_id = 1 AND d_id = 1"
 # What each condition is there to find: a statement, and all that it breaks.
 WRONG: dict[int, tuple[str, set[int]]] = {
     1: ("UPDATE district SET d_ytd = d_ytd + 1 WHERE d_w_id = 1 AND d_id = 3", {1, 9}),
@@ -71,7 +70,6 @@ class Conditions(unittest.TestCase):
 class Loaded(unittest.TestCase):
     """In a small PostgreSQL of its own, which every test finds as it was loaded."""
 
-    _stack: list[Supervisor]
     cluster: Cluster
 
     @classmethod
@@ -85,7 +83,7 @@ class Loaded(unittest.TestCase):
         supervisor = cls.enterClassContext(Supervisor(directory / "run"))
         cls.cluster = Cluster(supervisor, {**default_settings(), "shared_buffers": "64MB"})
         cls.cluster.start()
-        database.create(cls.cluster, "tpcc", SIZE)
+        database.create(cls.cluster, "tpcc", SIZE, declared=True)
 
     @contextmanager
     def undone(self) -> Iterator[Client]:
@@ -131,7 +129,8 @@ class Loaded(unittest.TestCase):
                 client.query(f"CALL payment(1, 2, 2, 3, {customer}, NULL, 12.34, NULL)")
             client.query("CALL payment(1, 2, 2, 3, NULL, last_name(3), 1, NULL)")
             self.assertEqual(violations(client), [])
-            self.assertEqual(self.one(client, "SELECT w_ytd FROM warehouse WHERE w_id = 1"), "2025.68")
+            paid = "SELECT w_ytd FROM warehouse WHERE w_id = 1"
+            self.assertEqual(self.one(client, paid), "2025.68")
             noted = "SELECT c_data LIKE '5 3 2 2 1 12.34 %', c_balance FROM customer"
             at = "WHERE c_w_id = 2 AND c_d_id = 3 AND c_id"
             self.assertEqual(client.query(f"{noted} {at} = 5"), [["t", "-22.34"]])
@@ -151,6 +150,11 @@ class Loaded(unittest.TestCase):
             where = "WHERE o_w_id = 1 AND o_d_id = 2 AND o_id = 21"
             self.assertEqual(self.one(client, f"SELECT o_all_local FROM orders {where}"), "0")
 
+    def test_keys_are_declared_where_that_is_asked_for(self) -> None:
+        comment = "SELECT obj_description('payment'::regproc, 'pg_proc')"
+        with self.undone() as client:
+            self.assertEqual(self.one(client, comment), "@pondage key=p_w also=p_cw")
+
     def test_a_copy_is_as_what_it_was_made_from(self) -> None:
         database.copy(self.cluster, "tpcc", "copied")
         with self.cluster.client("copied") as client:
@@ -164,7 +168,8 @@ class Scripts(unittest.TestCase):
             texts = [scripts.script(transaction, way, Size(10)) for way in ("statements", "call")]
             generated = texts[0][: texts[0].index("BEGIN;")]
             self.assertTrue(texts[1].startswith(generated))
-            self.assertIn("+ 223, 1000)" if transaction == "payment" else "+ 7911, 100000)", generated)
+            constant = "+ 223, 1000)" if transaction == "payment" else "+ 7911, 100000)"
+            self.assertIn(constant, generated)
 
     def test_one_warehouse_has_no_other(self) -> None:
         for transaction in (scripts.PAYMENT, scripts.NEW_ORDER):

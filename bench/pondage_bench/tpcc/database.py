@@ -14,8 +14,11 @@ SQL = Path(__file__).parent
 CHOOSES_STRATEGY = 150000
 
 
-def create(cluster: Cluster, name: str, size: Size) -> None:
-    """The database `name` with procedures, filled: a warehouse at a time on each processor."""
+def create(cluster: Cluster, name: str, size: Size, *, declared: bool = False) -> None:
+    """The database `name` with procedures, filled: a warehouse at a time on each processor.
+
+    If `declared`, the procedures say by which arguments their calls conflict.
+    """
     cluster.create_database(name)
     with cluster.client(name) as client:
         client.query((SQL / "schema.sql").read_text())
@@ -35,12 +38,14 @@ def create(cluster: Cluster, name: str, size: Size) -> None:
         client.query((SQL / "keys.sql").read_text())
         client.query("DROP SCHEMA fill CASCADE")
         client.query((SQL / "procedures.sql").read_text())
+        if declared:
+            client.query((SQL / "declared.sql").read_text())
         client.query("VACUUM (ANALYZE, FREEZE)")
         client.query("CHECKPOINT")
 
 
 def copy(cluster: Cluster, source: str, name: str) -> None:
-    """`name` anew as `source` is, so that every run begins with the same, in memory if it can be."""
+    """`name` anew as `source` is, so that every run begins with the same; in memory, if it can."""
     drop(cluster, name)
     with cluster.client() as client:
         (row,) = client.query("SHOW server_version_num")

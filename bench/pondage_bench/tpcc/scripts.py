@@ -5,9 +5,14 @@ What pgbench can't express, and what is done instead:
 - Strings. It has numbers only, so last names are made by the function `last_name` in the statement,
   both ways alike; answers are kept as they came and sent again.
 - Loops. The lines of an order are written out fifteen times, each under `\\if`, so a connection
-  prepares up to fifteen of each statement. A call has a text for each number of lines.
+  prepares up to fifteen of each statement, and the last ones are planned anew for longer. A call
+  has a text for each number of lines.
 - An error that a client survives. The order in a hundred that is refused ends with ROLLBACK
   statement by statement; as a call it goes to `neworder_refused`, which catches the error.
+- Sorting. The lines of an order keep the order in which they were drawn, in both ways, so that two
+  orders can deadlock; pgbench tries again, and the report says how many did.
+- Not waiting. It waits for the answer when it prepares a statement, and all clients of its thread
+  with it; so every client has a thread of its own (`Profile.thread_each`).
 - Keying and thinking times: none, every client asks again at once, as the report does whose figures
   are the bar.
 
@@ -26,13 +31,8 @@ LINES_MIN, LINES_MAX = 5, 15
 
 def script(transaction: str, way: str, size: Size) -> str:
     """The text of a pgbench script."""
-    generated = {PAYMENT: _payment_input, NEW_ORDER: _new_order_input}[transaction](size)
-    return generated + BODIES[transaction, way]()
-
-
-def name(transaction: str, way: str) -> str:
-    """Of its file, without the ending."""
-    return f"{transaction}-{way}"
+    generator = {PAYMENT: _payment_input, NEW_ORDER: _new_order_input}[transaction]
+    return generator(size) + BODIES[transaction, way]()
 
 
 def _nurand(a: int, low: int, high: int, c: int) -> str:
@@ -196,20 +196,20 @@ def _line_statements(n: int) -> str:
 def _new_order_call() -> str:
     def calls(function: str) -> str:
         return "".join(
-            _for_last_line(
-                n, f"SELECT * FROM {function}(:w, :d, :c, {', '.join(_array(v, n) for v in 'isq')});\n"
-            )
+            _for_last_line(n, f"SELECT * FROM {function}(:w, :d, :c, {_arrays(n)});\n")
             for n in range(LINES_MIN, LINES_MAX + 1)
-        )  # fmt: skip
+        )
 
-    return (
-        "\\if :refused = 1\n" + calls("neworder_refused") + "\\else\n" + calls("neworder")
-        + "\\endif\n"
-    )  # fmt: skip
+    refused, accepted = calls("neworder_refused"), calls("neworder")
+    return f"\\if :refused = 1\n{refused}\\else\n{accepted}\\endif\n"
 
 
-def _array(variable: str, length: int) -> str:
-    return f"ARRAY[{', '.join(f':{variable}{n}' for n in range(1, length + 1))}]::int[]"
+def _arrays(lines: int) -> str:
+    """The items, the warehouses that supply them, and how many of each."""
+    return ", ".join(
+        f"ARRAY[{', '.join(f':{variable}{n}' for n in range(1, lines + 1))}]::int[]"
+        for variable in "isq"
+    )
 
 
 BODIES = {

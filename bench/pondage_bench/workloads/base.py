@@ -32,6 +32,8 @@ class Options:
     warehouses: tuple[int, ...] = (10, 60)
     customers: int = 3000
     callers: tuple[int, ...] = (1, 10, 100, 200, 1000)
+    #: Whether its procedures say by which arguments their calls conflict.
+    declared: bool = False
 
 
 class Workload(ABC):

@@ -50,6 +50,7 @@ class Procedure(Workload):
             "warehouses": ", ".join(map(str, options.warehouses)),
             "customers of a district": f"{options.customers:,}",
             "clients": ", ".join(map(str, options.callers)),
+            "keys of procedures": "declared" if options.declared else "not declared",
             "after each run": "TPC-C's consistency conditions 1 to 10 and 12 hold",
         }
 
@@ -60,7 +61,7 @@ class Procedure(Workload):
         _need_room(cluster, sizes)
         for size in sizes:
             say(f"loading {size.warehouses} warehouses")
-            database.create(cluster, loaded(size), size)
+            database.create(cluster, loaded(size), size, declared=options.declared)
         try:
             for size in sizes:
                 with cluster.client(loaded(size)) as client:
@@ -83,7 +84,7 @@ def _sizes(options: Options) -> list[Size]:
 
 
 def _need_room(cluster: Cluster, sizes: Sequence[Size]) -> None:
-    """All of them as loaded, and the largest once more to work on, grown to twice its size."""
+    """All of them as loaded, the largest once more to work on, and as much for what that writes."""
     disk = os.statvfs(cluster.supervisor.directory)
     needed = sum(size.bytes for size in sizes) + 2 * max(size.bytes for size in sizes)
     if disk.f_bavail * disk.f_frsize < needed + DISK_RESERVE_BYTES:
