@@ -7,7 +7,7 @@ BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 .PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite redis-kills soak fuzz cache-check sql-logic
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## install what is missing, build, and start a demo with a private PostgreSQL
 	$(TARGET)/release/pondage demo $(ARGS)

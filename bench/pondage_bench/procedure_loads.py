@@ -73,6 +73,8 @@ class ProcedureLoad(PgbenchLoad):
                 TPS, P50, P99, TAIL, RETRIED, *([REFUSED] if self._orders else []),
                 CPU_GATEWAY, CPU_DATABASE, CPU_LOAD, WAL, WAL_SYNCS, PEAK, PSS, OTHERS,
             ),
+            curve=f"{transaction}, {size.warehouses} warehouses",
+            clients=clients,
         )  # fmt: skip
 
     @property

@@ -30,6 +30,10 @@ def render(results: Results, charts: Sequence[Chart]) -> str:
     overview = tables.overview_table(results)
     if overview is not None:
         parts.append("## All loads, with the ratio to direct\n\n" + _table(overview))
+    for curve in tables.curves_of(results):
+        parts.append(f"## {curve.title}, by clients\n")
+        parts.append(_table(tables.curve_table(results, curve)))
+        parts.extend(f"![{c.title}]({c.name}.svg)\n" for c in charts if c.load == curve.title)
     for load in results.loads:
         parts.append(f"## {load.title}\n\n`{load.command}`\n")
         parts.append(_table(tables.load_table(results, load)))
