@@ -41,6 +41,11 @@ class Summaries(unittest.TestCase):
     def test_failed_transactions_are_seen(self) -> None:
         self.assertEqual(parse_summary(RECONNECTING).failed, 3)
 
+    def test_transactions_that_were_tried_again_are_counted(self) -> None:
+        told = KEPT + "number of transactions retried: 7 (0.021%)\n"
+        self.assertEqual(parse_summary(told).retried, 7)
+        self.assertEqual(parse_summary(KEPT).retried, 0)
+
     def test_the_rate_that_includes_connecting_is_taken_where_there_are_two(self) -> None:
         self.assertAlmostEqual(parse_summary(VERSION_13).tps, 490.5)
 
@@ -95,6 +100,11 @@ class Commands(unittest.TestCase):
     def test_a_pipeline_is_told_the_scale_that_pgbench_can_not_find_out(self) -> None:
         profile = Profile(PIPELINED, "prepared", 56, scale=100)
         self.assertIn("-f /scripts/pipelined.sql -s 100 ", self.command(profile, Amount(10)))
+
+    def test_tries_and_a_thread_for_each_client(self) -> None:
+        profile = Profile("payment-call-10", "prepared", 200, tries=20, thread_each=True)
+        expected = "-f /scripts/payment-call-10.sql -s 1 -M prepared -c 200 -j 200 --max-tries 20 "
+        self.assertIn(expected, self.command(profile, Amount(10)))
 
     def test_our_own_scripts_count_their_statements(self) -> None:
         for name, script in SCRIPTS.items():

@@ -5,16 +5,19 @@ from pathlib import Path
 from pondage_bench.cache_loads import Counted
 from pondage_bench.cli import TINY, _chosen_loads
 from pondage_bench.loads import PgbenchLoad
+from pondage_bench.procedure_loads import ProcedureLoad
 from pondage_bench.processes import BenchError
 from pondage_bench.results import Results
 from pondage_bench.rounds import startable
-from pondage_bench.sides import Limit, Pondage
+from pondage_bench.sides import Limit, Pondage, StatementByStatement
 from pondage_bench.sides.base import Direct
 from pondage_bench.sides.constant import Constant
+from pondage_bench.tpcc.size import Size
 from pondage_bench.workloads import WORKLOADS, Options
 from pondage_bench.workloads.cache import VARIANTS as CACHES
 from pondage_bench.workloads.cache import Cache
 from pondage_bench.workloads.coalesce import VARIANTS, Coalesce
+from pondage_bench.workloads.procedure import Procedure
 
 OPTIONS = Options(scales=(100,), clients=56, idle_clients=1, statements=1000)
 
@@ -114,6 +117,30 @@ class Caching(unittest.TestCase):
         self.assertEqual(_chosen_loads(loads, []), loads)
         with self.assertRaisesRegex(BenchError, "no load nothing; there are point-select, "):
             _chosen_loads(loads, ["lag", "nothing"])
+
+
+class Procedures(unittest.TestCase):
+    def test_every_side_that_stores_stands_there_twice(self) -> None:
+        with tempfile.NamedTemporaryFile() as binary:
+            names = [side.name for side in Procedure().sides(Path(binary.name), [])]
+        first = ["direct", "direct-statements", "pondage", "pondage-statements"]
+        self.assertEqual(names[:4], first)
+        self.assertFalse([name for name in names if "constant" in name or "tcp" in name])
+        self.assertEqual([f"{name}-statements" for name in names[::2]], names[1::2])
+
+    def test_the_side_says_whether_a_procedure_is_called(self) -> None:
+        load = ProcedureLoad("payment", Size(10), 200)
+        self.assertEqual(load.info.key, "payment@10-200")
+        self.assertEqual(load._profile_for(Direct()).script, "payment-call-10")
+        by_statement = StatementByStatement(Direct())
+        self.assertEqual(load._profile_for(by_statement).script, "payment-statements-10")
+        self.assertIn("stores nothing", load.refusal(Constant()) or "")
+
+    def test_loads_of_one_database_are_a_curve(self) -> None:
+        curves = [load.info.curve for load in Procedure().loads(OPTIONS)]
+        self.assertEqual(len(curves), 2 * 2 * 5)
+        self.assertEqual(len(set(curves)), 2 * 2)
+        self.assertIn("neworder, 60 warehouses", curves)
 
 
 class Old(Direct):
