@@ -249,8 +249,7 @@ fn kind(oid: u32) -> Kind {
     Kind::from_char(letter).expect("a letter of the crate's")
 }
 
-// The crate's type of a normaliser.
-#[allow(clippy::ptr_arg)]
+#[expect(clippy::ptr_arg, reason = "the crate's type of a normaliser")]
 fn as_it_is(value: &String) -> String {
     value.clone()
 }

@@ -8,7 +8,7 @@
 //! them with what the allocator hands out.
 
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use quick_cache::unsync::Cache;
@@ -51,6 +51,8 @@ pub struct Store {
     hasher: foldhash::quality::RandomState,
     limit: u64,
     evicted: AtomicU64,
+    /// The last entry that came has cost another one.
+    full: AtomicBool,
 }
 
 /// What was found.
@@ -81,7 +83,13 @@ impl Store {
             hasher: foldhash::quality::RandomState::default(),
             limit,
             evicted: AtomicU64::new(0),
+            full: AtomicBool::new(false),
         }
+    }
+
+    /// What is kept now takes the place of something else.
+    pub fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
     }
 
     /// The hash under which a key is kept.
@@ -107,6 +115,7 @@ impl Store {
         let known = shard.peek(&hash).is_some();
         shard.insert(hash, entry);
         let gone = (before + usize::from(!known)).saturating_sub(shard.len());
+        self.full.store(gone > 0, Ordering::Relaxed);
         self.evicted.fetch_add(gone as u64, Ordering::Relaxed);
         true
     }
@@ -124,6 +133,7 @@ impl Store {
         for shard in &self.shards {
             lock(shard).clear();
         }
+        self.full.store(false, Ordering::Relaxed);
     }
 
     pub fn standing(&self) -> Standing {
@@ -199,6 +209,7 @@ mod tests {
     #[test]
     fn the_limit_holds_whatever_comes() {
         let store = Store::new(1 << 20);
+        assert!(!store.is_full());
         for n in 0..100_000u32 {
             let key = n.to_be_bytes();
             store.put(store.hash(&key), entry(&key, 100 + (n % 400) as usize));
@@ -209,6 +220,11 @@ mod tests {
         let standing = store.standing();
         assert!(standing.bytes <= 1 << 20 && standing.bytes > 1 << 19, "{standing:?}");
         assert!(standing.evicted > 90_000, "{standing:?}");
+        assert!(store.is_full());
+        store.clear();
+        let key = b"after";
+        store.put(store.hash(key), entry(key, 100));
+        assert!(!store.is_full());
     }
 
     #[test]

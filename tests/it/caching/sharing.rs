@@ -1,9 +1,6 @@
 //! What asks the same shares what is kept, however it is written; and of several that ask the same
 //! at once, one asks PostgreSQL.
 
-use std::thread;
-use std::time::Duration;
-
 use wire::pg::frontend;
 
 use super::place::{Cached, Place};
@@ -156,35 +153,51 @@ fn what_constants_and_parameters_do_not_share() {
 const SLOW: &str = "select count(*) from n a, n b where (a.id # b.id) % 7 = 3 and a.id < ";
 
 fn place_of_slow() -> Place {
-    let set_up = "create table n(id int primary key); insert into n select generate_series(1, 900)";
+    let set_up =
+        "create table n(id int primary key); insert into n select generate_series(1, 1200)";
     let place = Place::start(set_up);
-    place.client().run(&format!("create cache from {SLOW} 1"));
+    let mut client = place.client();
+    client.run(&format!("create cache from {SLOW} 1"));
+    // How long it takes becomes known.
+    for limit in 1000..1010 {
+        client.warm(&format!("{SLOW} {limit}"));
+    }
     place
+}
+
+/// A client that asks PostgreSQL, for whose answer `waiting` waits.
+#[track_caller]
+fn asking(place: &Place, waiting: &mut WireClient, sql: &str) -> WireClient {
+    let mut watcher = place.superuser();
+    let runs = format!(
+        "select count(*) from pg_stat_activity where datname = '{}' and state = 'active' \
+         and query like '%n a, n b%' and pid <> pg_backend_pid()",
+        place.database.name
+    );
+    let before = place.figure("leased_total");
+    let mut asking = place.client();
+    asking.put(|out| frontend::put_query(out, sql));
+    wait::until("PostgreSQL is asked", || watcher.one(&runs) == "1");
+    waiting.put(|out| frontend::put_query(out, sql));
+    wait::until("it waits", || place.figure("leased_total") > before);
+    asking
 }
 
 #[test]
 fn of_many_that_ask_for_the_same_slow_answer_one_asks_postgresql() {
     let place = place_of_slow();
-    let mut first = place.client();
-    // How long it takes becomes known.
-    for limit in 1000..1010 {
-        first.warm(&format!("{SLOW} {limit}"));
-    }
     let clients = 8;
     let mut together: Vec<WireClient> = (0..clients).map(|_| place.client()).collect();
     let figures = ["hits", "misses", "fills", "leased"];
-    let count = || {
-        thread::sleep(Duration::from_millis(50));
-        figures.map(|name| place.figure(&format!("{name}_total")))
-    };
+    let count = || figures.map(|name| place.figure(&format!("{name}_total")));
     let before = count();
     let sql = format!("{SLOW} 2000");
-    thread::scope(|scope| {
-        for client in &mut together {
-            let sql = &sql;
-            scope.spawn(move || assert_eq!(client.rows(sql).len(), 1));
-        }
-    });
+    for client in &mut together {
+        client.put(|out| frontend::put_query(out, &sql));
+    }
+    for client in &mut together {
+        assert!(client.until_ready().iter().any(|reply| reply.tag == b'D'));
+    }
     let after = count();
     let since: Vec<u64> = before.iter().zip(after).map(|(before, after)| after - before).collect();
     let [hits, _, fills, leased] = since[..] else { unreachable!() };
@@ -196,34 +209,21 @@ fn of_many_that_ask_for_the_same_slow_answer_one_asks_postgresql() {
 #[test]
 fn who_waits_for_another_s_answer_goes_on_when_that_one_leaves() {
     let place = place_of_slow();
-    let mut first = place.client();
-    for limit in 1000..1010 {
-        first.warm(&format!("{SLOW} {limit}"));
-    }
     let expected = place.beside().rows(&format!("{SLOW} 3000"));
     let ways: [fn(WireClient); 2] = [WireClient::terminate, drop];
     for (at, leave) in ways.into_iter().enumerate() {
         let sql = format!("{SLOW} {}", 3000 + at);
-        let mut asking = place.client();
         let mut waiting = place.client();
-        let fills = place.figure("leased_total");
-        asking.put(|out| frontend::put_query(out, sql.as_bytes()));
-        thread::sleep(Duration::from_millis(20));
-        waiting.put(|out| frontend::put_query(out, sql.as_bytes()));
-        thread::sleep(Duration::from_millis(20));
+        let asking = asking(&place, &mut waiting, &sql);
         leave(asking);
         let answer = waiting.until_ready();
         let rows: Vec<_> = answer.iter().filter(|m| m.tag == b'D').map(Message::values).collect();
         assert_eq!(rows, expected);
-        assert!(place.figure("leased_total") > fills, "it has waited");
     }
     // An error of the one who asks is not the others'.
     let sql = format!("{SLOW} 5000");
-    let (mut asking, mut waiting) = (place.client(), place.client());
-    asking.put(|out| frontend::put_query(out, sql.as_bytes()));
-    thread::sleep(Duration::from_millis(20));
-    waiting.put(|out| frontend::put_query(out, sql.as_bytes()));
-    thread::sleep(Duration::from_millis(20));
+    let mut waiting = place.client();
+    let mut asking = asking(&place, &mut waiting, &sql);
     asking.cancel(&place.gateway.address());
     let failed = asking.until_ready();
     let answer = waiting.until_ready();
@@ -233,21 +233,13 @@ fn who_waits_for_another_s_answer_goes_on_when_that_one_leaves() {
 #[test]
 fn who_waits_for_another_s_answer_can_be_cancelled() {
     let place = place_of_slow();
-    let mut first = place.client();
-    for limit in 1000..1010 {
-        first.warm(&format!("{SLOW} {limit}"));
-    }
     let mut client = place.client();
     for begin in ["", "begin"] {
         let sql = format!("{SLOW} {}", 7000 + begin.len());
         if !begin.is_empty() {
             client.run(begin);
         }
-        let mut asking = place.client();
-        asking.put(|out| frontend::put_query(out, sql.as_bytes()));
-        thread::sleep(Duration::from_millis(20));
-        client.put(|out| frontend::put_query(out, sql.as_bytes()));
-        wait::until("it waits", || place.figure("leased_total") > 0);
+        let mut asking = asking(&place, &mut client, &sql);
         client.cancel(&place.gateway.address());
         let failed = client.until_ready();
         let complaint = failed.iter().find(|reply| reply.tag == b'E').expect("an error");

@@ -59,3 +59,21 @@ fn strict_reads_hit_while_another_database_writes() {
     let hits = place.figure("hits_total") - before;
     assert!(hits * 5 >= READS * 4, "{hits} of {READS}");
 }
+
+#[test]
+fn who_does_not_wait_is_served_a_little_later() {
+    let place = Place::start_with(
+        "create table t(id int primary key, n int); insert into t values (1, 1)",
+        |config| config.set("cache.wait", "0s"),
+    );
+    const READ: &str = "select n from t where id = 1";
+    let mut client = place.client();
+    client.warm(READ);
+    for _ in 0..5 {
+        // PostgreSQL has shown it something, and nobody knows how new that was.
+        client.one("select random() < 2");
+        let waits = place.figure("waits_total");
+        client.warm(READ);
+        assert_eq!(place.figure("waits_total"), waits);
+    }
+}

@@ -41,7 +41,11 @@ const COUNTERS: [Counter; 11] = [
         cached.misses
     }),
     ("pondage_cache_fills_total", "Answers that were kept.", |cached| cached.fills),
-    ("pondage_cache_waits_total", "Reads that waited for the stream.", |cached| cached.waits),
+    (
+        "pondage_cache_waits_total",
+        "Reads that waited for the stream, or for another client's answer.",
+        |cached| cached.waits,
+    ),
     (
         "pondage_cache_too_old_total",
         "Reads that went to PostgreSQL because what is kept could not be shown to be new enough.",

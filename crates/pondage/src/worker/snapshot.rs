@@ -130,7 +130,7 @@ pub struct Cached {
     pub misses: u64,
     /// Answers that were kept.
     pub fills: u64,
-    /// Hits and others that had to wait for the stream.
+    /// Hits and others that had to wait for the stream, or for another client's answer.
     pub waits: u64,
     /// What was kept could not be shown to be new enough in time.
     pub too_old: u64,

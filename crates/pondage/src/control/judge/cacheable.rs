@@ -20,6 +20,7 @@ mod recipe;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use cache::value::oid;
 use sql::{Analysis, Cast, Literal, Parser, Reads, Scan, Source, Use};
 use wire::pg::sqlstate;
 
@@ -33,11 +34,8 @@ use objections::Objections;
 /// Tables (with partitions) of one statement.
 const PARTS_MAX: usize = 256;
 
-/// A constant that may be of any type, so also of this one: `timestamp with time zone`.
-const ANY_MOMENT: u32 = 1184;
-
-/// `text`.
-const TEXT: u32 = 25;
+/// A constant that may be of any type, so also of this one.
+const ANY_MOMENT: u32 = oid::TIMESTAMPTZ;
 
 /// Constants of one statement that PostgreSQL has to be told are texts. It names one at a time.
 const UNTOLD_MAX: usize = 16;
@@ -328,7 +326,7 @@ impl Evidence {
         let mut answer = connection.describe(&numbered.text, &numbered.types).await;
         for _ in 0..UNTOLD_MAX {
             let Some(place) = numbered.untold(&answer, self.parameters) else { break };
-            numbered.types[place] = TEXT;
+            numbered.types[place] = oid::TEXT;
             answer = connection.describe(&numbered.text, &numbered.types).await;
         }
         // Constants in GROUP BY and its like must stay the same.

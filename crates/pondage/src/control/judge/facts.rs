@@ -1,8 +1,9 @@
 //! What the catalogues say of what a statement uses, as far as it decides whether its answer may
 //! be kept. The rules for the texts of queries are those of `catalogue.rs`.
 
-use backend::replication::missing::identifier;
 use std::collections::{BTreeSet, HashMap, HashSet};
+
+use backend::replication::missing::identifier;
 
 use super::catalogue::{array, parts_of_a_type, Key};
 use super::connection::{Connection, Failure, Row};

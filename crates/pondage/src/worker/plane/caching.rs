@@ -309,10 +309,12 @@ impl Plane {
                     Ok(()) => return Look::Serve(entry),
                     Err(need) => {
                         let usual = shape.history.usual();
-                        let mut slow = || usual >= SLOW || database.patience.waits();
+                        let mut worth_it = || usual >= SLOW || database.patience.waits();
+                        // Who has waited for another's answer may wait for this as well.
+                        let may = !self.config.cache.wait.is_zero();
                         let waits = match &reads.awaits {
-                            None => !self.config.cache.wait.is_zero() && slow(),
-                            Some(waits) => waits.goes_on(self.now),
+                            None => may && worth_it(),
+                            Some(waits) => may && waits.goes_on(self.now),
                         };
                         if waits {
                             return Look::Wait { need: Need::Stream(need), usual };
@@ -332,7 +334,8 @@ impl Plane {
         }
         // What nobody has asked for may never be asked for again.
         let known = self.common.caches.doorkeeper.knows(hash);
-        shape.worth.looked(known);
+        // Who has been here before is a hit the next time, unless what is kept does not stay.
+        shape.worth.looked(known && !database.store.is_full());
         if named.is_none() && !known {
             return Look::Pass;
         }

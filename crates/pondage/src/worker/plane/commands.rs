@@ -117,7 +117,7 @@ impl Plane {
         }
         if client.hold == Hold::Stream {
             client.hold = Hold::No;
-            return self.drop_request_that(slot, "It was waiting for an answer to be kept.");
+            return self.drop_request_that(slot, "It was waiting for the read cache.");
         }
         if client.unit.is_some() {
             return self.cancel_unit(slot);

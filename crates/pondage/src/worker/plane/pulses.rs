@@ -403,23 +403,20 @@ impl Plane {
             }
             let applied = self.caches[at].shared.applied().lsn;
             let mut waiting = std::mem::take(&mut self.caches[at].waiting);
-            let database = &self.caches[at];
-            let (clients, resumable) = (&mut self.clients, &mut self.resumable);
             let mut first = None;
             waiting.retain(|slot| {
-                let Some(client) = clients.get_mut(*slot) else { return false };
-                if client.hold != Hold::Stream {
+                let client = self.clients.get(*slot);
+                let Some(client) = client.filter(|client| client.hold == Hold::Stream) else {
                     return false;
-                }
+                };
                 let Some(waits) = client.reads.as_ref().and_then(|reads| reads.awaits.as_ref())
                 else {
                     return false;
                 };
+                let database = &self.caches[at];
                 if database.is_come(&waits.need, applied) || self.now >= waits.until {
-                    client.hold = Hold::No;
-                    if !std::mem::replace(&mut client.queued_resume, true) {
-                        resumable.push(*slot);
-                    }
+                    self.clients[*slot].hold = Hold::No;
+                    self.resume_later(*slot);
                     return false;
                 }
                 if let Need::Stream(seen) = waits.need {
@@ -429,7 +426,7 @@ impl Plane {
                 true
             });
             if let Some(lsn) = first {
-                database.shared.want(lsn);
+                self.caches[at].shared.want(lsn);
             }
             self.caches[at].waiting = waiting;
         }
