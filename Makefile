@@ -37,7 +37,7 @@ bench: build ## a short version of every benchmark, side by side with what is in
 	$(BENCH) prepared --statements 2000
 	$(BENCH) redis --seconds 1 --rounds 1 --loads write-128@128,read-128@128,write-pipelined-128@128,counter
 	$(BENCH) cache --seconds 2 --rounds 1 --rows 100000 --threads 4 --warm-up 2 --loads 'point-select,read-only@*special,writers,lag'
-	$(BENCH) procedure --seconds 2 --rounds 1 --warehouses 10 --customers 300 --callers 100
+	$(BENCH) procedure --seconds 2 --rounds 1 --warm-up 2 --warehouses 10 --customers 300 --callers 100 --loads payment,neworder
 
 bench-connect: build ## connections and pooling against PostgreSQL and other poolers
 	$(BENCH) connect $(ARGS)

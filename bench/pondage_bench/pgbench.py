@@ -127,27 +127,35 @@ def parse_summary(text: str) -> Summary:
 
 @dataclass(frozen=True)
 class Latencies:
-    """Milliseconds of single transactions."""
+    """Milliseconds of single transactions, and when the last one ended, by the system's clock."""
 
     p50: float
     p99: float
     count: int
+    last: float
 
 
-def parse_log(lines: Iterable[str]) -> Latencies:
-    """The third field of each line is the transaction's time in microseconds."""
+def parse_log(lines: Iterable[str], since: float = 0.0) -> Latencies:
+    """Of transactions that ended after `since`. The third field of each line is the transaction's
+    time in microseconds, the fifth and sixth are when it ended: seconds and microseconds.
+    """
     times: list[float] = []
+    last = since
     for line in lines:
         fields = line.split()
-        if len(fields) >= 6 and fields[2].isdigit():
+        if len(fields) < 6 or not fields[2].isdigit():
+            continue
+        ended = int(fields[4]) + int(fields[5]) / 1e6
+        if ended >= since:
             times.append(int(fields[2]) / 1000.0)
+            last = max(last, ended)
     if not times:
         raise BenchError("pgbench logged no transaction")
     times.sort()
-    return Latencies(percentile(times, 50), percentile(times, 99), len(times))
+    return Latencies(percentile(times, 50), percentile(times, 99), len(times), last)
 
 
-def read_logs(prefix: Path) -> Latencies:
+def read_logs(prefix: Path, since: float = 0.0) -> Latencies:
     """pgbench names its logs prefix.PID and prefix.PID.THREAD."""
     logs = sorted(prefix.parent.glob(prefix.name + ".*"))
-    return parse_log(line for log in logs for line in log.read_text().splitlines())
+    return parse_log((line for log in logs for line in log.read_text().splitlines()), since)

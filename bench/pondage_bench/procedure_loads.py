@@ -17,7 +17,7 @@ from .loads import (
     Context,
     PgbenchLoad,
 )
-from .pgbench import Amount, Profile
+from .pgbench import Profile
 from .pgwire import Client
 from .processes import BenchError, Supervisor
 from .results import LoadInfo, Metric
@@ -31,9 +31,6 @@ RETRIED = Metric("retried_percent", "deadlocked and tried again", "%", 2)
 REFUSED = Metric("refused_percent", "rolled back", "%", 2, None)
 # pgbench alone tells of transactions that failed for good; so many tries leave none.
 TRIES = 20
-# Long enough for each client to be connected and to have prepared what it needs.
-WARM_UP = Amount(seconds=3)
-TINY_WARM_UP = Amount(seconds=0, transactions=5)
 #: What is copied for each run, and the copy that it works on.
 LOADED, WORKED = "tpcc{}", "tpcc_run"
 
@@ -44,14 +41,17 @@ def loaded(size: Size) -> str:
 
 
 class ProcedureLoad(PgbenchLoad):
-    """One of the two transactions, with so many clients, each run on a fresh copy of the database.
+    """One of the transactions, with so many clients, each run on a fresh copy of the database.
 
-    Afterwards the database must be consistent and hold what was acknowledged, else the run failed.
+    The first `warm_up` seconds are not measured: clients connect, and prepare what they need with
+    locks held. Afterwards the database must be consistent and hold what was acknowledged, else the
+    run failed.
     """
 
-    def __init__(self, transaction: str, size: Size, clients: int) -> None:
+    def __init__(self, transaction: str, size: Size, clients: int, warm_up: int) -> None:
         self.transaction = transaction
         self.size = size
+        self.warm_up = warm_up
         self._profiles = {
             way: Profile(
                 _script_name(transaction, way, size), "prepared", clients, log=True, tries=TRIES,
@@ -79,7 +79,7 @@ class ProcedureLoad(PgbenchLoad):
 
     @property
     def _orders(self) -> bool:
-        return self.transaction == scripts.NEW_ORDER
+        return self.transaction != scripts.PAYMENT
 
     def refusal(self, side: Side) -> str | None:
         return super().refusal(side) if side.stores else "it stores nothing"
@@ -99,8 +99,8 @@ class ProcedureLoad(PgbenchLoad):
         self.write_scripts(context.supervisor)
         database.copy(cluster, loaded(self.size), WORKED)
         try:
-            warm_up = TINY_WARM_UP if context.tiny else WARM_UP
-            metrics = self._measure_writing(context, side, warm_up)
+            skip = 0 if context.amount.transactions else self.warm_up
+            metrics = self._measure_writing(context, side, None, skip)
             with cluster.client(WORKED) as client:
                 return metrics | self._verified(client, int(metrics["acknowledged"]))
         finally:

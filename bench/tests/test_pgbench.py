@@ -64,6 +64,14 @@ class Logs(unittest.TestCase):
         lines = ["0 1 failed 0 1700000000 1", "0 2 2000 0 1700000000 2"]
         self.assertEqual(parse_log(lines).count, 1)
 
+    def test_what_ended_before_it_is_measured_is_left_out(self) -> None:
+        lines = [f"0 {n} {n * 1000} 0 {1700000000 + n} 500000" for n in range(1, 5)]
+        latencies = parse_log(lines, 1700000002.6)
+        self.assertEqual((latencies.count, latencies.p50), (2, 3.0))
+        self.assertEqual(latencies.last, 1700000004.5)
+        with self.assertRaises(BenchError):
+            parse_log(lines, 1700000005.0)
+
     def test_an_empty_log_is_an_error(self) -> None:
         with self.assertRaises(BenchError):
             parse_log([])

@@ -141,11 +141,22 @@ class Curves(unittest.TestCase):
         )
         self.assertIsNone(tables.overview_table(results))
 
-    def test_one_load_makes_no_curve(self) -> None:
+    def test_one_number_of_clients_is_a_table_and_no_picture(self) -> None:
         results = results_of_a_curve()
         del results.loads[-1]
-        self.assertEqual(tables.curves_of(results), [])
-        self.assertIsNotNone(tables.overview_table(results))
+        (curve,) = tables.curves_of(results)
+        self.assertEqual(len(tables.curve_table(results, curve).rows), 1)
+        self.assertEqual([c.name for c in charts_of(results) if c.name.startswith("curve")], [])
+
+    def test_they_are_told_at_the_end_in_columns(self) -> None:
+        self.assertEqual(
+            report.curves(results_of_a_curve()),
+            "payment, 10 warehouses: transactions/s\n"
+            "clients  direct      pondage  direct-statements\n"
+            "10          100   90 (0.90x)         60 (0.60x)\n"
+            "1,000        20  110 (5.50x)                  -\n",
+        )
+        self.assertEqual(report.curves(results_of_three_sides()), "")
 
     def test_a_line_for_each_side_is_higher_where_there_is_more(self) -> None:
         chart = charts_of(results_of_a_curve())[0]

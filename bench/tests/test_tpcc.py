@@ -164,7 +164,7 @@ class Loaded(unittest.TestCase):
 
 class Scripts(unittest.TestCase):
     def test_both_ways_begin_with_the_same_generator(self) -> None:
-        for transaction in (scripts.PAYMENT, scripts.NEW_ORDER):
+        for transaction in scripts.TRANSACTIONS:
             texts = [scripts.script(transaction, way, Size(10)) for way in ("statements", "call")]
             generated = texts[0][: texts[0].index("BEGIN;")]
             self.assertTrue(texts[1].startswith(generated))
@@ -172,12 +172,21 @@ class Scripts(unittest.TestCase):
             self.assertIn(constant, generated)
 
     def test_one_warehouse_has_no_other(self) -> None:
-        for transaction in (scripts.PAYMENT, scripts.NEW_ORDER):
+        for transaction in scripts.TRANSACTIONS:
             self.assertNotIn(":w + random", scripts.script(transaction, "call", Size(1)))
             self.assertIn(":w + random(0, 0)", scripts.script(transaction, "call", Size(2)))
 
     def test_every_condition_is_closed(self) -> None:
-        for transaction in (scripts.PAYMENT, scripts.NEW_ORDER):
+        for transaction in scripts.TRANSACTIONS:
             for way in (scripts.STATEMENTS, scripts.CALL):
                 text = scripts.script(transaction, way, Size(2))
                 self.assertEqual(text.count("\\if "), text.count("\\endif"))
+
+    def test_lines_of_an_order_have_the_same_statements(self) -> None:
+        text = scripts.script(scripts.NEW_ORDER, scripts.STATEMENTS, Size(2))
+        for beginning in ("SELECT i_price", "UPDATE stock", "INSERT INTO order_line"):
+            lines = [line for line in text.splitlines() if line.startswith(beginning)]
+            self.assertGreaterEqual(len(lines), scripts.LINES_MAX)
+            # An item that is not there gives no row, which \\gset would not allow.
+            texts = {line.removesuffix(" \\gset").removesuffix(";") for line in lines}
+            self.assertEqual(len(texts), 1)

@@ -30,13 +30,13 @@ class Chart:
 
 
 def charts_of(results: Results) -> list[Chart]:
-    """The curves; for each load its primary metric, then the others that are pictured; none
+    """The curves, of two loads at least; for each load its primary metric, then the others that are pictured; none
     without figures.
     """
     charts: list[Chart] = []
     for curve in curves_of(results):
         lines = _lines(results, curve)
-        if lines:
+        if lines and len(curve.loads) > 1:
             charts.append(_curve_chart(curve, lines))
     for load in results.loads:
         pictured = [load.primary, *(m for m in load.metrics if m.key in ALSO_PICTURED)]

@@ -20,6 +20,20 @@ def _table(table: Table, text_columns: int = 1) -> str:
     return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines) + "\n"
 
 
+def aligned(table: Table) -> str:
+    """For a terminal: columns as wide as their widest cell, all but the first to the right."""
+    lines = [table.head, *table.rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(table.head))]
+    return "".join(
+        "  ".join(
+            cell.rjust(width) if at else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        + "\n"
+        for line in lines
+    )
+
+
 def render(results: Results, charts: Sequence[Chart]) -> str:
     parts = [f"# {results.title}\n"]
     if results.interrupted:

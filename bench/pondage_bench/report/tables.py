@@ -78,7 +78,7 @@ class Curve:
 
 
 def curves_of(results: Results) -> list[Curve]:
-    """A curve has two loads at least."""
+    """In the order of their first loads."""
     by_title: dict[str, list[LoadInfo]] = {}
     for load in results.loads:
         if load.curve:
@@ -86,7 +86,6 @@ def curves_of(results: Results) -> list[Curve]:
     return [
         Curve(title, sorted(loads, key=lambda load: load.clients))
         for title, loads in by_title.items()
-        if len(loads) > 1
     ]
 
 

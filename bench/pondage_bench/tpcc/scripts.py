@@ -4,15 +4,18 @@ What pgbench can't express, and what is done instead:
 
 - Strings. It has numbers only, so last names are made by the function `last_name` in the statement,
   both ways alike; answers are kept as they came and sent again.
-- Loops. The lines of an order are written out fifteen times, each under `\\if`, so a connection
-  prepares up to fifteen of each statement, and the last ones are planned anew for longer. A call
-  has a text for each number of lines.
+- Loops. The lines of an order are written out fifteen times, each under `\\if`. Their statements
+  have the same texts, but a connection prepares up to fifteen of each; PostgreSQL is told to plan
+  each once (`Procedure.settings`). A call has a text for each number of lines.
 - An error that a client survives. The order in a hundred that is refused ends with ROLLBACK
   statement by statement; as a call it goes to `neworder_refused`, which catches the error.
 - Sorting. The lines of an order keep the order in which they were drawn, in both ways, so that two
-  orders can deadlock; pgbench tries again, and the report says how many did.
+  orders can deadlock; pgbench tries again, and the report says how many did. For an application
+  that sorts them, NEW_ORDER_SORTED has a sorting network.
 - Not waiting. It waits for the answer when it prepares a statement, and all clients of its thread
   with it; so every client has a thread of its own (`Profile.thread_each`).
+- Sending BEGIN with the statement after it, as pgjdbc does: statement by statement takes a round
+  trip more than there.
 - Keying and thinking times: none, every client asks again at once, as the report does whose figures
   are the bar.
 
@@ -22,17 +25,30 @@ warehouse (2.5.1.1); clients are dealt out evenly.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .size import C_ID, C_ITEM, C_LAST, DISTRICTS, Size
 
 STATEMENTS, CALL = "statements", "call"
-PAYMENT, NEW_ORDER = "payment", "neworder"
+PAYMENT, NEW_ORDER, NEW_ORDER_SORTED = "payment", "neworder", "neworder-sorted"
+TRANSACTIONS = (PAYMENT, NEW_ORDER, NEW_ORDER_SORTED)
 LINES_MIN, LINES_MAX = 5, 15
+# What a line of an order is sorted by is one number: its warehouse, its item, its quantity.
+QUANTITIES, ITEMS = 2**4, 2**20
+AFTER_ALL = 2**62
 
 
 def script(transaction: str, way: str, size: Size) -> str:
     """The text of a pgbench script."""
-    generator = {PAYMENT: _payment_input, NEW_ORDER: _new_order_input}[transaction]
-    return generator(size) + BODIES[transaction, way]()
+    kind = PAYMENT if transaction == PAYMENT else NEW_ORDER
+    return drawing(transaction, size) + BODIES[kind, way]()
+
+
+def drawing(transaction: str, size: Size) -> str:
+    """The beginning of a script: what sets the variables that the transaction is about."""
+    if transaction == PAYMENT:
+        return _payment_input(size)
+    return _new_order_input(size, in_order=transaction == NEW_ORDER_SORTED)
 
 
 def _nurand(a: int, low: int, high: int, c: int) -> str:
@@ -68,7 +84,7 @@ def _payment_input(size: Size) -> str:
     )
 
 
-def _new_order_input(size: Size) -> str:
+def _new_order_input(size: Size, *, in_order: bool) -> str:
     """2.4.1: a line in a hundred is supplied by another warehouse; the last item of an order in a
     hundred does not exist.
     """
@@ -79,6 +95,7 @@ def _new_order_input(size: Size) -> str:
         + "\\set refused case when random(1, 100) = 1 then 1 else 0 end\n"
         + "\\set all_local 1\n"
         + "".join(_for_line(n, ":lines", _line_input(n, size)) for n in range(1, LINES_MAX + 1))
+        + (_sorting() if in_order else "")
         + "\\if :refused = 1\n"
         + "".join(
             _for_last_line(n, f"\\set i{n} {size.items + 1}\n")
@@ -95,6 +112,44 @@ def _line_input(n: int, size: Size) -> str:
             f"\\if random(1, 100) = 1\n\\set s{n} {_other(size)}\n\\set all_local 0\n\\endif\n"
         )
     return text + f"\\set q{n} random(1, 10)\n"
+
+
+def _sorting() -> str:
+    """By the warehouse that supplies and the item, in which order rows of `stock` are updated."""
+    lines = range(1, LINES_MAX + 1)
+    keys = (f"(:s{n} * {ITEMS} + :i{n}) * {QUANTITIES} + :q{n}" for n in lines)
+    return (
+        "".join(
+            f"\\if :lines >= {n}\n\\set k{n} {key}\n\\else\n\\set k{n} {AFTER_ALL}\n\\endif\n"
+            for n, key in zip(lines, keys, strict=True)
+        )
+        + "".join(
+            f"\\set low least(:k{a}, :k{b})\n\\set k{b} greatest(:k{a}, :k{b})\n\\set k{a} :low\n"
+            for a, b in _comparisons(LINES_MAX)
+        )
+        + "".join(
+            _for_line(
+                n, ":lines",
+                f"\\set s{n} :k{n} / {ITEMS * QUANTITIES}\n"
+                f"\\set i{n} :k{n} / {QUANTITIES} % {ITEMS}\n\\set q{n} :k{n} % {QUANTITIES}\n",
+            )
+            for n in lines
+        )
+    )
+
+
+def _comparisons(count: int) -> Iterator[tuple[int, int]]:
+    """Batcher's odd-even merge sort: pairs of places, from 1, that are put in order in turn."""
+    run = 1
+    while run < count:
+        step = run
+        while step:
+            for first in range(step % run, count - step, 2 * step):
+                for low in range(first, min(first + step, count - step)):
+                    if low // (2 * run) == (low + step) // (2 * run):
+                        yield low + 1, low + step + 1
+            step //= 2
+        run *= 2
 
 
 def _for_line(n: int, lines: str, text: str) -> str:
@@ -165,7 +220,9 @@ def _new_order_statements() -> str:
         + "\\if :refused = 1\n"
         # It gives no row, which \gset would not allow.
         + "".join(
-            _for_last_line(n, f"SELECT i_price, i_name, i_data FROM item WHERE i_id = :i{n};\n")
+            _for_last_line(
+                n, f"\\set i :i{n}\nSELECT i_price, i_name, i_data FROM item WHERE i_id = :i;\n"
+            )
             for n in range(LINES_MIN, LINES_MAX + 1)
         )
         + "ROLLBACK;\n"
@@ -179,17 +236,17 @@ def _new_order_statements() -> str:
 def _line_statements(n: int) -> str:
     dist = " ".join(f"WHEN {d} THEN s_dist_{d:02}" for d in range(1, DISTRICTS))
     return (
-        f"SELECT i_price, i_name, i_data FROM item WHERE i_id = :i{n} \\gset\n"
-        f"UPDATE stock SET s_quantity = s_quantity - :q{n}"
-        f" + CASE WHEN s_quantity - :q{n} >= 10 THEN 0 ELSE 91 END,"
-        f" s_ytd = s_ytd + :q{n}, s_order_cnt = s_order_cnt + 1,"
-        f" s_remote_cnt = s_remote_cnt + (s_w_id <> :w)::int"
-        f" WHERE s_w_id = :s{n} AND s_i_id = :i{n}"
+        f"\\set n {n}\n\\set i :i{n}\n\\set s :s{n}\n\\set q :q{n}\n"
+        "SELECT i_price, i_name, i_data FROM item WHERE i_id = :i \\gset\n"
+        "UPDATE stock SET s_quantity = s_quantity - :q"
+        " + CASE WHEN s_quantity - :q >= 10 THEN 0 ELSE 91 END,"
+        " s_ytd = s_ytd + :q, s_order_cnt = s_order_cnt + 1,"
+        " s_remote_cnt = s_remote_cnt + (s_w_id <> :w)::int"
+        " WHERE s_w_id = :s AND s_i_id = :i"
         f" RETURNING s_quantity, s_data, CASE :d::int {dist} ELSE s_dist_10 END AS dist \\gset\n"
-        f"\\set amount :q{n} * :i_price\n"
-        f"\\set total :total + :amount\n"
-        f"INSERT INTO order_line"
-        f" VALUES (:w, :d, :o, {n}, :i{n}, :s{n}, NULL, :q{n}, :amount, :dist);\n"
+        "\\set amount :q * :i_price\n"
+        "\\set total :total + :amount\n"
+        "INSERT INTO order_line VALUES (:w, :d, :o, :n, :i, :s, NULL, :q, :amount, :dist);\n"
     )
 
 
