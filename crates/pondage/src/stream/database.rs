@@ -307,7 +307,12 @@ impl Stream {
         self.received.clear();
         self.received.reserve(READ_BYTES);
         // It may have begun and ended in one piece.
-        database.begun |= taken.is_err() && self.client.phase() == Phase::Streaming;
+        let streams = self.client.phase() == Phase::Streaming;
+        database.begun |= taken.is_err() && streams;
+        // Who commits may wait for the report of it.
+        if streams && !self.client.eager {
+            database.tap.0.pace.read();
+        }
         database.tap.set(|standing| {
             standing.lsn = self.client.told();
             standing.delay = self.client.delay();

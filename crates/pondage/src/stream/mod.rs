@@ -10,6 +10,7 @@
 
 mod database;
 mod keeping;
+mod pace;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use tokio::sync::{mpsc, watch, Notify};
 use crate::config::PoolConfig;
 use crate::control::dial::Dialer;
 use database::Database;
+use pace::Pace;
 pub use standing::{Standing, State};
 
 /// Name of the publication, unless somebody wants another.
@@ -69,6 +71,7 @@ pub struct Streams {
     /// As many messages as databases are followed or left by configuration.
     new: mpsc::UnboundedSender<Database>,
     clock: Clock,
+    pace: Arc<Pace>,
 }
 
 /// A database that is followed.
@@ -88,6 +91,7 @@ struct Shared {
     /// Its consumer is told nothing any more.
     ended: watch::Sender<bool>,
     standing: Mutex<Standing>,
+    pace: Arc<Pace>,
 }
 
 /// Moments as the server's time.
@@ -120,17 +124,23 @@ impl Streams {
     /// # Errors
     /// When there can be no more threads.
     pub fn start(dialer: Arc<Dialer>) -> io::Result<Streams> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let pace = Arc::new(Pace::new());
+        let resting = pace.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .on_thread_park(move || resting.rest())
+            .build()?;
         let (new, mut databases) = mpsc::unbounded_channel::<Database>();
         let follow = async move {
             while let Some(database) = databases.recv().await {
                 tokio::spawn(database.run(dialer.clone()));
             }
         };
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("pondage-stream".to_owned())
             .spawn(move || runtime.block_on(follow))?;
-        Ok(Streams { taps: Arc::default(), new, clock: Clock::start() })
+        pace.is_of(thread.thread().clone());
+        Ok(Streams { taps: Arc::default(), new, clock: Clock::start(), pace })
     }
 
     /// Follows the database of this pool from now on, as its user, who needs REPLICATION, and
@@ -152,6 +162,7 @@ impl Streams {
             stop: Notify::new(),
             ended: watch::Sender::new(false),
             standing,
+            pace: self.pace.clone(),
         }));
         let before = {
             let mut taps = lock(&self.taps);
@@ -193,14 +204,14 @@ impl Tap {
     /// has been told. Calls while one is under way are answered by one more.
     pub fn ping(&self) {
         self.0.pinged.store(true, Ordering::Release);
-        self.0.pings.notify_one();
+        self.0.hurry();
     }
 
     /// Somebody waits until everything before this position has been told: the server is asked
     /// for it where it does not tell by itself.
     pub fn want(&self, position: u64) {
         if self.0.wanted.fetch_max(position, Ordering::AcqRel) < position {
-            self.0.pings.notify_one();
+            self.0.hurry();
         }
     }
 
@@ -224,6 +235,13 @@ impl Tap {
 
     fn set(&self, change: impl FnOnce(&mut Standing)) {
         change(&mut lock(&self.0.standing));
+    }
+}
+
+impl Shared {
+    fn hurry(&self) {
+        self.pings.notify_one();
+        self.pace.hurry();
     }
 }
 
