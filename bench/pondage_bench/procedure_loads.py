@@ -118,11 +118,18 @@ class ProcedureLoad(PgbenchLoad):
         added = int(count or 0) - loaded_rows
         # An order that is refused is acknowledged as such, and leaves nothing.
         refused = acknowledged - added
-        if refused < 0 or (refused and not self._orders):
+        if not plausible(refused, acknowledged, scripts.REFUSED if self._orders else 0.0):
             raise BenchError(
                 f"{acknowledged} transactions were acknowledged, and {added} are in the database"
             )
         return {"refused_percent": 100.0 * refused / acknowledged}
+
+
+def plausible(count: int, of: int, share: float) -> bool:
+    """Whether something of that probability may have happened so often: exactly never, or within
+    six standard deviations.
+    """
+    return count >= 0 and abs(count - of * share) <= 6 * (of * share * (1 - share)) ** 0.5
 
 
 def _script_name(transaction: str, way: str, size: Size) -> str:

@@ -10,6 +10,7 @@ from pondage_bench.processes import BenchError, Supervisor
 from pondage_bench.tpcc import database, scripts
 from pondage_bench.tpcc.consistency import CONDITIONS, violations
 from pondage_bench.tpcc.size import Size
+from pondage_bench.workloads.procedure import Procedure
 
 SIZE = Size(warehouses=2, customers=20)
 # What each condition is there to find: a statement, and all that it breaks.
@@ -60,6 +61,19 @@ WRONG: dict[int, tuple[str, set[int]]] = {
 }
 
 
+def contents(client: Client) -> dict[str, str | None]:
+    """A digest of each table, of all but the times."""
+    digests: dict[str, str | None] = {}
+    tables = client.query("SELECT relname FROM pg_stat_user_tables ORDER BY relname")
+    for (table,) in tables:
+        plain = "to_jsonb(t) - '{h_date, o_entry_d, ol_delivery_d, c_since}'::text[]"
+        rows = f"SELECT ({plain})::text AS row FROM {table} t"
+        digest_of = "SELECT md5(string_agg(row, ';' ORDER BY row))"
+        ((digest,),) = client.query(f"{digest_of} FROM ({rows}) r")
+        digests[table or ""] = digest
+    return digests
+
+
 class Conditions(unittest.TestCase):
     def test_all_but_that_of_deliveries_are_there(self) -> None:
         numbers = [condition.number for condition in CONDITIONS]
@@ -81,7 +95,9 @@ class Loaded(unittest.TestCase):
         directory = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         directory.chmod(0o755)
         supervisor = cls.enterClassContext(Supervisor(directory / "run"))
-        cls.cluster = Cluster(supervisor, {**default_settings(), "shared_buffers": "64MB"})
+        settings = {**default_settings(), **Procedure().settings(), "shared_buffers": "64MB"}
+        settings |= {"fsync": "off", "synchronous_commit": "off"}
+        cls.cluster = Cluster(supervisor, settings)
         cls.cluster.start()
         database.create(cls.cluster, "tpcc", SIZE, declared=True)
 
@@ -136,6 +152,72 @@ class Loaded(unittest.TestCase):
             self.assertEqual(client.query(f"{noted} {at} = 5"), [["t", "-22.34"]])
             self.assertEqual(client.query(f"{noted} {at} = 4")[0][0], "f")
 
+    def test_the_customer_in_the_middle_by_first_name_pays(self) -> None:
+        with self.undone() as client:
+            for people, middle in ((3, 8), (4, 8), (5, 7)):
+                # The later the number, the earlier the first name.
+                client.query(
+                    f"UPDATE customer SET c_first = (30 - c_id)::text, c_last = 'SAME{people}'"
+                    f" WHERE c_w_id = 1 AND c_d_id = 1 AND c_id BETWEEN {10 - people} AND 9"
+                )
+                name = f"NULL, 'SAME{people}', 10, NULL"
+                ((receipt,),) = client.query(f"CALL payment(2, 5, 1, 1, {name})")
+                self.assertIn(f",{middle},{30 - middle},OE,SAME{people},", receipt or "")
+                client.query("UPDATE customer SET c_last = 'OTHER' WHERE c_last LIKE 'SAME%'")
+
+    def test_a_payment_is_in_the_history_as_the_specification_says(self) -> None:
+        with self.undone() as client:
+            client.query("CALL payment(2, 4, 1, 3, 6, NULL, 4999.99, NULL)")
+            self.assertEqual(
+                client.query(
+                    "SELECT h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date = now(), h_amount,"
+                    " h_data = w_name || '    ' || d_name FROM history, warehouse, district"
+                    " WHERE h_amount > 10 AND w_id = 2 AND d_w_id = 2 AND d_id = 4"
+                ),
+                [["6", "3", "1", "4", "2", "t", "4999.99", "t"]],
+            )
+
+    def test_bad_credit_keeps_five_hundred_characters_and_tells_two_hundred(self) -> None:
+        with self.undone() as client:
+            client.query("UPDATE customer SET c_credit = 'BC', c_data = repeat('x', 500)")
+            ((receipt,),) = client.query("CALL payment(1, 2, 2, 3, 4, NULL, 1.00, NULL)")
+            noted = "4 3 2 2 1 1.00 "
+            self.assertIn(noted + "x" * (200 - len(noted)) + '"', receipt or "")
+            at = "WHERE c_w_id = 2 AND c_d_id = 3 AND c_id = 4"
+            data = self.one(client, f"SELECT c_data FROM customer {at}")
+            self.assertEqual(data, noted + "x" * (500 - len(noted)))
+
+    def test_stock_and_totals_of_an_order_are_as_the_specification_says(self) -> None:
+        with self.undone() as client:
+            client.query("UPDATE stock SET s_quantity = CASE s_i_id WHEN 1 THEN 20 ELSE 19 END")
+            client.query("UPDATE item SET i_price = i_id, i_data = 'an ORIGINAL one'")
+            client.query("UPDATE stock SET s_data = 'ORIGINALLY' WHERE s_i_id = 2")
+            client.query("UPDATE stock SET s_data = 'plain' WHERE s_i_id <> 2")
+            client.query("UPDATE warehouse SET w_tax = 0.1")
+            client.query("UPDATE district SET d_tax = 0.15")
+            client.query("UPDATE customer SET c_discount = 0.2")
+            lines = "ARRAY[1, 2, 3], ARRAY[1, 1, 2], ARRAY[10, 10, 9]"
+            order = f"SELECT total, lines::text FROM neworder(1, 7, 5, {lines})"
+            ((total, told),) = client.query(order)
+            # 10 * 1 + 10 * 2 + 9 * 3 = 57, times 0.8, times 1.25.
+            self.assertEqual(float(total or 0), 57.0)
+            self.assertIn(",10,G,1.00,10.00)", told or "")
+            self.assertIn(",100,B,2.00,20.00)", told or "")
+            self.assertIn(",10,G,3.00,27.00)", told or "")
+            self.assertEqual(
+                client.query(
+                    "SELECT ol_number, ol_amount, ol_dist_info = s_dist_07, s_ytd, s_order_cnt,"
+                    " s_remote_cnt, ol_delivery_d FROM order_line JOIN stock ON s_i_id = ol_i_id"
+                    " AND s_w_id = ol_supply_w_id WHERE ol_w_id = 1 AND ol_d_id = 7"
+                    " AND ol_o_id = 21 ORDER BY ol_number"
+                ),
+                [
+                    ["1", "10.00", "t", "10", "1", "0", None],
+                    ["2", "20.00", "t", "10", "1", "0", None],
+                    ["3", "27.00", "t", "9", "1", "1", None],
+                ],
+            )
+
     def test_an_order_is_placed_and_a_refused_one_leaves_nothing(self) -> None:
         good = "1, 2, 3, ARRAY[1, 2, 3, 4, 5], ARRAY[1, 1, 2, 1, 1], ARRAY[1, 2, 3, 4, 5]"
         bad = good.replace("4, 5], ARRAY[1, 1, 2", f"4, {SIZE.items + 1}], ARRAY[1, 1, 2")
@@ -154,6 +236,35 @@ class Loaded(unittest.TestCase):
         comment = "SELECT obj_description('payment'::regproc, 'pg_proc')"
         with self.undone() as client:
             self.assertEqual(self.one(client, comment), "@pondage key=p_w also=p_cw")
+
+    def test_both_ways_make_the_same_of_the_same_draws(self) -> None:
+        for transaction in (scripts.PAYMENT, scripts.NEW_ORDER):
+            with self.subTest(transaction):
+                statements, call = (
+                    self.left_by(transaction, way) for way in (scripts.STATEMENTS, scripts.CALL)
+                )
+                self.assertEqual(statements, call)
+                with self.cluster.client("tpcc") as client:
+                    self.assertNotEqual(call, contents(client))
+
+    def left_by(self, transaction: str, way: str) -> dict[str, str | None]:
+        """The tables after some hundred transactions of one client."""
+        supervisor = self.cluster.supervisor
+        script = supervisor.directory / f"{transaction}-{way}.sql"
+        supervisor.write(script, scripts.script(transaction, way, SIZE))
+        database.copy(self.cluster, "tpcc", "worked")
+        try:
+            supervisor.run(
+                [self.cluster.bindir / "pgbench", "-n", "-M", "prepared", "-t", "400",
+                 "--random-seed", "25", "-f", script, "-h", "127.0.0.1",
+                 "-p", str(self.cluster.port), "-U", self.cluster.user, "worked"],
+                timeout=60.0,
+            )  # fmt: skip
+            with self.cluster.client("worked") as client:
+                self.assertEqual(violations(client), [])
+                return contents(client)
+        finally:
+            database.drop(self.cluster, "worked")
 
     def test_a_copy_is_as_what_it_was_made_from(self) -> None:
         database.copy(self.cluster, "tpcc", "copied")

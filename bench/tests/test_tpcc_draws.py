@@ -70,7 +70,7 @@ class Draws(unittest.TestCase):
         directory = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         directory.chmod(0o755)
         supervisor = cls.enterClassContext(Supervisor(directory / "run"))
-        settings = {**default_settings(), "shared_buffers": "64MB", "synchronous_commit": "off"}
+        settings = {**default_settings(), "shared_buffers": "64MB", "fsync": "off"}
         cls.cluster = Cluster(supervisor, settings)
         cls.cluster.start()
         cls.client = cls.enterClassContext(cls.cluster.client())

@@ -5,7 +5,7 @@ from pathlib import Path
 from pondage_bench.cache_loads import Counted
 from pondage_bench.cli import TINY, _checked, _chosen_loads
 from pondage_bench.loads import PgbenchLoad
-from pondage_bench.procedure_loads import ProcedureLoad
+from pondage_bench.procedure_loads import ProcedureLoad, plausible
 from pondage_bench.processes import BenchError
 from pondage_bench.results import Results
 from pondage_bench.rounds import startable
@@ -135,6 +135,14 @@ class Procedures(unittest.TestCase):
         by_statement = StatementByStatement(Direct())
         self.assertEqual(load._profile_for(by_statement).script, "payment-statements-10")
         self.assertIn("stores nothing", load.refusal(Constant()) or "")
+
+    def test_what_is_missing_is_told_from_what_was_refused(self) -> None:
+        for count, of, share, expected in (
+            (0, 5000, 0.0, True), (1, 5000, 0.0, False), (-1, 5000, 0.0, False),
+            (50, 5000, 0.01, True), (80, 5000, 0.01, True), (100, 5000, 0.01, False),
+            (5, 5000, 0.01, False), (0, 100, 0.01, True), (-1, 100, 0.01, False),
+        ):  # fmt: skip
+            self.assertEqual(plausible(count, of, share), expected, (count, of, share))
 
     def test_loads_of_one_database_are_a_curve(self) -> None:
         curves = [load.info.curve for load in Procedure().loads(OPTIONS)]

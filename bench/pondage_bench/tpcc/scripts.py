@@ -36,6 +36,8 @@ LINES_MIN, LINES_MAX = 5, 15
 # What a line of an order is sorted by is one number: its warehouse, its item, its quantity.
 QUANTITIES, ITEMS = 2**4, 2**20
 AFTER_ALL = 2**62
+#: The share of orders that are refused.
+REFUSED = 0.01
 
 
 def script(transaction: str, way: str, size: Size) -> str:
