@@ -11,7 +11,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -31,8 +31,9 @@ from .workloads import WORKLOADS, Options, Workload
 REPOSITORY = machine.REPOSITORY
 DEFAULT_OUT = REPOSITORY / "bench" / "out"
 TINY = Options(
-    scales=(1,), clients=4, idle_clients=50, statements=50, rows=1000, threads=(2,), warm_up=1
-)
+    scales=(1,), clients=4, idle_clients=50, statements=50, rows=1000, threads=(2,), warm_up=1,
+    warehouses=(2,), customers=30, callers=(4,),
+)  # fmt: skip
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -100,7 +101,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--statements", type=_positive, default=100_000, help="of each thread of `prepared`")
     add("--rows", type=_positive, default=1_000_000, help="of the table of `cache`")
     add("--threads", type=_numbers, default=(1, 4, 8), help="of sysbench in `cache`")
-    add("--warm-up", type=_positive, default=10, help="seconds before each run of `cache`")
+    add("--warm-up", type=_positive, default=10, help="seconds not measured")
+    add("--warehouses", type=_numbers, default=(10, 60), help="of `procedure`")
+    add("--customers", type=_positive, default=3000, help="of each district of `procedure`")
+    add("--callers", type=_numbers, default=(1, 10, 100, 200, 1000), help="clients of `procedure`")
+    add("--declared", action="store_true", help="keys of `procedure` are told in comments")
     add("--pondage", type=Path, default=_default_pondage(), help="its binary; also $PONDAGE")
     add("--out", type=Path, help="directory of the reports; default bench/out/WORKLOAD-TIME")
     add("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="of the database")
@@ -119,13 +124,14 @@ def _checked(arguments: Sequence[str]) -> Run:
     peers = parse_peers(os.environ.get("BENCH_PEERS", ""))
     sides = select(workload.sides(given.pondage, peers), given.sides)
     if given.tiny:
-        options = TINY
+        options = replace(TINY, declared=given.declared)
         amount, count = Amount(1, transactions=25), 1
     else:
         scales = given.scales or workload.scales
         options = Options(
             scales, given.clients, given.idle_clients, given.statements,
             given.rows, given.threads, given.warm_up,
+            given.warehouses, given.customers, given.callers, given.declared,
         )  # fmt: skip
         amount, count = Amount(given.seconds), given.rounds
     out = given.out or DEFAULT_OUT / f"{workload.name}-{datetime.now():%Y%m%d-%H%M%S}"
@@ -188,6 +194,9 @@ def main(arguments: Sequence[str]) -> int:
         return EXIT_INTERRUPTED
     for path in report.write(results, run.out):
         print(path)
+    curves = report.curves(results)
+    if curves:
+        say(curves)
     if results.interrupted:
         say("interrupted; everything that was started is stopped; the reports hold what was run")
         return EXIT_INTERRUPTED

@@ -135,24 +135,41 @@ class PgbenchLoad(Load):
             with context.running(side, self.database):
                 self._pgbench(context, side, WARM_UP)
                 return self._measure(context, side)
-        # The warm-up counts here: pooled backends tell some of its syncs only when they end.
+        context.cluster.tidy_before_writing(self.database)
+        return self._measure_writing(context, side, WARM_UP)
+
+    def _measure_writing(
+        self, context: Context, side: Side, warm: Amount | None, skip: int = 0
+    ) -> dict[str, float]:
+        """Also what is written to the WAL, and `acknowledged`: operations with the warm-up's.
+
+        The warm-up counts there: pooled backends tell some of its syncs only when they end.
+        """
         cluster = context.cluster
-        cluster.tidy_before_writing(self.database)
         before = cluster.wal()
         with context.running(side, self.database):
-            warm_up = pgbench.parse_summary(self._pgbench(context, side, WARM_UP).output)
-            metrics = self._measure(context, side)
+            warm_ups = self._acknowledged(context, side, warm) if warm else 0
+            metrics = self._measure(context, side, skip)
         proc.settle(cluster.pid)
         after = cluster.wal()
-        warm_ups = warm_up.transactions * self._profile_for(side).statements
-        operations = warm_ups + metrics["operations"]
+        metrics["acknowledged"] += warm_ups
+        operations = metrics["acknowledged"]
         metrics["wal_bytes"] = (after.written - before.written) / operations
         if after.syncs is not None and before.syncs is not None:
             metrics["wal_syncs"] = (after.syncs - before.syncs) / operations
         return metrics
 
+    def _acknowledged(self, context: Context, side: Side, amount: Amount) -> int:
+        summary = pgbench.parse_summary(self._pgbench(context, side, amount).output)
+        return summary.transactions * self._profile_for(side).statements
+
     def _pgbench(
-        self, context: Context, side: Side, amount: Amount, log_prefix: Path | None = None
+        self,
+        context: Context,
+        side: Side,
+        amount: Amount,
+        log_prefix: Path | None = None,
+        skip: int = 0,
     ) -> Measured:
         command = self._profile_for(side).command(
             context.cluster.bindir / "pgbench",
@@ -167,33 +184,44 @@ class PgbenchLoad(Load):
             database=side.database_pid or context.cluster.pid,
             timeout=amount.seconds + GRACE_SECONDS,
             directory=context.scratch,
+            skip=skip,
         )
 
-    def _measure(self, context: Context, side: Side) -> dict[str, float]:
+    def _measure(self, context: Context, side: Side, skip: int = 0) -> dict[str, float]:
+        """The run is `skip` seconds longer than what is measured of it; only with a log."""
         profile = self._profile_for(side)
+        asked = context.amount
+        amount = Amount(asked.seconds + skip, asked.transactions)
         with tempfile.TemporaryDirectory(dir=context.scratch) as logs:
             prefix = Path(logs) / "transactions" if profile.log else None
-            measured = self._pgbench(context, side, context.amount, prefix)
-            latencies = pgbench.read_logs(prefix) if prefix else None
+            measured = self._pgbench(context, side, amount, prefix, skip)
+            since = measured.since if skip else 0.0
+            latencies = pgbench.read_logs(prefix, since) if prefix else None
         summary = pgbench.parse_summary(measured.output)
         if summary.failed or not summary.transactions:
             raise BenchError(
                 f"{summary.failed} of {summary.transactions} transactions failed:\n"
                 + measured.output[-800:]
             )
-        operations = summary.transactions * profile.statements
+        transactions, tps = summary.transactions, summary.tps
+        if latencies is not None and skip:
+            transactions, tps = latencies.count, latencies.count / (latencies.last - since)
+        operations = transactions * profile.statements
         micros = 1e6 / operations
         cpu = measured.cpu
         metrics = {
-            "tps": summary.tps * profile.statements,
+            "tps": tps * profile.statements,
             "latency_ms": summary.latency_ms,
             "operations": float(operations),
+            "acknowledged": float(summary.transactions * profile.statements),
+            "retried_percent": 100.0 * summary.retried / summary.transactions,
             "cpu_load_us": cpu.load * micros,
             "cpu_database_us": cpu.database * micros,
             "others_cores": cpu.others,
         }
         if latencies is not None:
             metrics |= {"p50_ms": latencies.p50, "p99_ms": latencies.p99}
+            metrics["p99_of_p50"] = latencies.p99 / latencies.p50
         if side.pid is not None and cpu.gateway is not None:
             metrics["cpu_gateway_us"] = cpu.gateway * micros
             metrics |= memory_metrics(side.pid)

@@ -30,11 +30,14 @@ class Cpu:
 
 @dataclass(frozen=True)
 class Measured:
-    """How a load went. `elapsed` in seconds, with the load's own start and end."""
+    """How a load went from `since` on, by the system's clock. `elapsed` in seconds, with the load's
+    own end, and its start if all of it is measured.
+    """
 
     output: str
     elapsed: float
     cpu: Cpu
+    since: float
 
 
 @dataclass(frozen=True)
@@ -63,14 +66,16 @@ def run_load(
     database: int,
     timeout: float,
     directory: Path,
+    skip: float = 0.0,
 ) -> Measured:
     """Runs `argv` and waits for it; BenchError when it fails or takes over `timeout` seconds.
 
-    `gateway` and `database` are the roots of their process trees.
+    `gateway` and `database` are the roots of their process trees. CPU time of the first `skip`
+    seconds is not counted.
     """
     command = [str(part) for part in argv]
     with tempfile.TemporaryFile() as output:
-        before = _Reading.take(gateway, database)
+        before, since, skipped = _Reading.take(gateway, database), time.time(), 0.0
         popen = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -83,6 +88,10 @@ def run_load(
         late = threading.Timer(timeout, popen.kill)
         late.start()
         try:
+            if skip:
+                time.sleep(skip)
+                before, since = _Reading.take(gateway, database), time.time()
+                skipped = proc.tree_cpu_seconds(popen.pid)
             # wait4 tells the CPU time of exactly this child and what it waited for.
             _, status, usage = os.wait4(popen.pid, 0)
         except BaseException:
@@ -102,11 +111,11 @@ def run_load(
             f"`{' '.join(command)}` gave status {popen.returncode}"
             f" after {ended - before.time:.1f} s:\n{text[-ERROR_CHARACTERS:]}"
         )
-    load = usage.ru_utime + usage.ru_stime
+    load = usage.ru_utime + usage.ru_stime - skipped
     through = (
         None if before.gateway is None or after.gateway is None else after.gateway - before.gateway
     )
     stored = after.database - before.database
     ours = load + (through or 0.0) + stored + after.own - before.own
     others = max(after.busy - before.busy - ours, 0.0) / (after.time - before.time)
-    return Measured(text, ended - before.time, Cpu(load, through, stored, others))
+    return Measured(text, ended - before.time, Cpu(load, through, stored, others), since)

@@ -30,6 +30,9 @@ class LoadInfo:
     command: str
     primary: Metric
     metrics: tuple[Metric, ...]
+    #: The title that loads share which differ in the number of clients only; they make a curve.
+    curve: str = ""
+    clients: int = 0
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,8 @@ class Results:
             "key": load.key,
             "title": load.title,
             "command": load.command,
+            "curve": load.curve,
+            "clients": load.clients,
             "primary": load.primary.key,
             "metrics": [vars(metric) for metric in load.metrics],
             "skipped": {s: why for (key, s), why in self.skipped.items() if key == load.key},

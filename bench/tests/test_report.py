@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 from pondage_bench import report
 from pondage_bench.report import tables
 from pondage_bench.report.charts import charts_of
+from pondage_bench.report.lines import grid_step
 from pondage_bench.report.svg import Bar, bar_chart
 from pondage_bench.results import (
     Failure,
@@ -111,6 +112,73 @@ class ResultsOfRounds(unittest.TestCase):
         )
 
 
+def results_of_a_curve() -> Results:
+    """Two numbers of clients of one transaction, and a load that is in no curve."""
+    results = results_of_three_sides()
+    results.sides[2] = SideInfo("direct-statements", "direct", "PostgreSQL itself", "", "")
+    title = "payment, 10 warehouses"
+    results.loads += [
+        LoadInfo(f"payment@10-{n}", f"{title}, {n}", "pgbench", TPS, (TPS,), title, n)
+        for n in (1000, 10)
+    ]
+    for clients, side, tps in (
+        (10, "direct", 100.0), (10, "direct-statements", 60.0), (10, "pondage", 90.0),
+        (1000, "direct", 20.0), (1000, "pondage", 110.0),
+    ):  # fmt: skip
+        results.samples.append(Sample(f"payment@10-{clients}", side, 1, {"tps": tps}))
+    return results
+
+
+class Curves(unittest.TestCase):
+    def test_loads_of_a_curve_are_a_table_by_clients_and_in_no_overview(self) -> None:
+        results = results_of_a_curve()
+        (curve,) = tables.curves_of(results)
+        table = tables.curve_table(results, curve)
+        self.assertEqual(table.head, ["clients", "direct", "pondage", "direct-statements"])
+        self.assertEqual(
+            table.rows,
+            [["10", "100", "90 (0.90x)", "60 (0.60x)"], ["1,000", "20", "110 (5.50x)", "-"]],
+        )
+        self.assertIsNone(tables.overview_table(results))
+
+    def test_one_number_of_clients_is_a_table_and_no_picture(self) -> None:
+        results = results_of_a_curve()
+        del results.loads[-1]
+        (curve,) = tables.curves_of(results)
+        self.assertEqual(len(tables.curve_table(results, curve).rows), 1)
+        self.assertEqual([c.name for c in charts_of(results) if c.name.startswith("curve")], [])
+
+    def test_they_are_told_at_the_end_in_columns(self) -> None:
+        self.assertEqual(
+            report.curves(results_of_a_curve()),
+            "payment, 10 warehouses: transactions/s\n"
+            "clients  direct      pondage  direct-statements\n"
+            "10          100   90 (0.90x)         60 (0.60x)\n"
+            "1,000        20  110 (5.50x)                  -\n",
+        )
+        self.assertEqual(report.curves(results_of_three_sides()), "")
+
+    def test_a_line_for_each_side_is_higher_where_there_is_more(self) -> None:
+        chart = charts_of(results_of_a_curve())[0]
+        self.assertEqual(chart.name, "curve-payment-10-warehouses")
+        lines = list(ElementTree.fromstring(chart.svg).iter(f"{SVG}polyline"))
+        self.assertEqual(len(lines), 3)
+        first, second = (place.split(",") for place in lines[0].get("points", "").split())
+        self.assertLess(float(first[0]), float(second[0]))
+        self.assertLess(float(first[1]), float(second[1]))
+        dashed = [line.get("stroke-dasharray") is not None for line in lines]
+        self.assertEqual(dashed, [False, False, True])
+
+    def test_the_grid_has_round_numbers_and_room_for_all(self) -> None:
+        for largest, step in ((0.0, 1.0), (100.0, 25.0), (101.0, 50.0), (4_270.0, 2000.0)):
+            self.assertEqual(grid_step(largest), step)
+
+    def test_a_curve_without_figures_has_no_picture(self) -> None:
+        results = results_of_a_curve()
+        results.samples.clear()
+        self.assertEqual(charts_of(results), [])
+
+
 class Pictures(unittest.TestCase):
     def test_charts_are_well_formed_and_longer_bars_mean_more(self) -> None:
         charts = charts_of(results_of_three_sides())
@@ -174,7 +242,7 @@ class Files(unittest.TestCase):
         return directory
 
     def test_a_report_is_json_markdown_html_and_the_pictures_it_names(self) -> None:
-        directory = self.write(results_of_three_sides())
+        directory = self.write(results_of_a_curve())
         names = {path.name for path in directory.iterdir()}
         self.assertLessEqual({"results.json", "report.md", "report.html"}, names)
         text = (directory / "report.md").read_text()
@@ -196,6 +264,11 @@ class Files(unittest.TestCase):
         page.feed((self.write(results_of_three_sides()) / "report.html").read_text())
         self.assertEqual((page.open, page.loaded), ([], []))
         self.assertIn("a <b> & c\n", "".join(page.text))
+
+    def test_a_page_with_a_curve_nests_well_too(self) -> None:
+        page = Balanced()
+        page.feed((self.write(results_of_a_curve()) / "report.html").read_text())
+        self.assertEqual(page.open, [])
 
     def test_failures_and_refusals_are_told_in_both(self) -> None:
         results = results_of_three_sides()

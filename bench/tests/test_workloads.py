@@ -3,18 +3,21 @@ import unittest
 from pathlib import Path
 
 from pondage_bench.cache_loads import Counted
-from pondage_bench.cli import TINY, _chosen_loads
+from pondage_bench.cli import TINY, _checked, _chosen_loads
 from pondage_bench.loads import PgbenchLoad
+from pondage_bench.procedure_loads import ProcedureLoad, plausible
 from pondage_bench.processes import BenchError
 from pondage_bench.results import Results
 from pondage_bench.rounds import startable
-from pondage_bench.sides import Limit, Pondage
+from pondage_bench.sides import Limit, Pondage, StatementByStatement
 from pondage_bench.sides.base import Direct
 from pondage_bench.sides.constant import Constant
+from pondage_bench.tpcc.size import Size
 from pondage_bench.workloads import WORKLOADS, Options
 from pondage_bench.workloads.cache import VARIANTS as CACHES
 from pondage_bench.workloads.cache import Cache
 from pondage_bench.workloads.coalesce import VARIANTS, Coalesce
+from pondage_bench.workloads.procedure import Procedure
 
 OPTIONS = Options(scales=(100,), clients=56, idle_clients=1, statements=1000)
 
@@ -37,7 +40,7 @@ class All(unittest.TestCase):
         for name, workload in WORKLOADS.items():
             names = [side.name for side in workload.sides(Path("/does/not/exist"), [])]
             with self.subTest(name):
-                self.assertEqual(names[0], "direct")
+                self.assertIn("direct", names)
                 self.assertFalse([name for name in names if name.startswith("pondage")])
 
 
@@ -114,6 +117,45 @@ class Caching(unittest.TestCase):
         self.assertEqual(_chosen_loads(loads, []), loads)
         with self.assertRaisesRegex(BenchError, "no load nothing; there are point-select, "):
             _chosen_loads(loads, ["lag", "nothing"])
+
+
+class Procedures(unittest.TestCase):
+    def test_statement_by_statement_comes_first_and_then_the_same_sides_with_calls(self) -> None:
+        with tempfile.NamedTemporaryFile() as binary:
+            names = [side.name for side in Procedure().sides(Path(binary.name), [])]
+        half = len(names) // 2
+        self.assertEqual(names[:2], ["direct-statements", "pondage-statements"])
+        self.assertEqual(names[:half], [f"{name}-statements" for name in names[half:]])
+        self.assertFalse([name for name in names if "constant" in name or "tcp" in name])
+
+    def test_the_side_says_whether_a_procedure_is_called(self) -> None:
+        load = ProcedureLoad("payment", Size(10), 200, warm_up=5)
+        self.assertEqual(load.info.key, "payment@10-200")
+        self.assertEqual(load._profile_for(Direct()).script, "payment-call-10")
+        by_statement = StatementByStatement(Direct())
+        self.assertEqual(load._profile_for(by_statement).script, "payment-statements-10")
+        self.assertIn("stores nothing", load.refusal(Constant()) or "")
+
+    def test_what_is_missing_is_told_from_what_was_refused(self) -> None:
+        for count, of, share, expected in (
+            (0, 5000, 0.0, True), (1, 5000, 0.0, False), (-1, 5000, 0.0, False),
+            (50, 5000, 0.01, True), (80, 5000, 0.01, True), (100, 5000, 0.01, False),
+            (5, 5000, 0.01, False), (0, 100, 0.01, True), (-1, 100, 0.01, False),
+        ):  # fmt: skip
+            self.assertEqual(plausible(count, of, share), expected, (count, of, share))
+
+    def test_loads_of_one_database_are_a_curve(self) -> None:
+        curves = [load.info.curve for load in Procedure().loads(OPTIONS)]
+        self.assertEqual(len(curves), 3 * 2 * 5)
+        self.assertEqual(len(set(curves)), 3 * 2)
+        self.assertIn("neworder, 60 warehouses", curves)
+
+    def test_a_tiny_run_can_declare_keys(self) -> None:
+        with tempfile.NamedTemporaryFile() as binary:
+            given = ["procedure", "--tiny", "--declared", "--pondage", binary.name]
+            run = _checked(given)
+        self.assertTrue(run.options.declared)
+        self.assertEqual(run.options.warehouses, TINY.warehouses)
 
 
 class Old(Direct):

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from ..results import Results
-from . import html, markdown
+from . import html, markdown, tables
 from .charts import charts_of
 
-__all__ = ["write"]
+__all__ = ["curves", "write"]
 
 
 def write(results: Results, directory: Path) -> list[Path]:
@@ -23,3 +23,12 @@ def write(results: Results, directory: Path) -> list[Path]:
     for name, text in files.items():
         (directory / name).write_text(text)
     return [directory / name for name in ("results.json", "report.md", "report.html")]
+
+
+def curves(results: Results) -> str:
+    """The tables of loads by clients, for a terminal; empty where there are none."""
+    return "\n".join(
+        f"{curve.title}: {tables.heading(curve.loads[0].primary)}\n"
+        + markdown.aligned(tables.curve_table(results, curve))
+        for curve in tables.curves_of(results)
+    )

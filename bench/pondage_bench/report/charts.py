@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..results import LoadInfo, Metric, Results
+from .lines import Line, line_chart
 from .svg import Bar, bar_chart
-from .tables import BASE_SIDE, as_ratio, heading, number
+from .tables import BASE_SIDE, Curve, as_ratio, curves_of, heading, number
 
 # A limit is told in tables only: beside it the sides would be hard to tell apart.
 NOT_PICTURED = ("constant", "limit")
+# Sides of one kind have one colour; so is told apart which of them work statement by statement.
+DASHED_SUFFIX = "-statements"
 # Pictured besides a load's primary metric, where a load has it.
 ALSO_PICTURED = ("cpu_gateway_us",)
 
 
 @dataclass(frozen=True)
 class Chart:
-    """`name` is a file name without extension."""
+    """`name` is a file name without extension, `load` the key of a load or a curve's title."""
 
     name: str
     load: str
@@ -26,8 +30,14 @@ class Chart:
 
 
 def charts_of(results: Results) -> list[Chart]:
-    """For each load its primary metric, then the others that are pictured; none without figures."""
+    """The curves, of two loads at least; for each load its primary metric, then the others that are pictured; none
+    without figures.
+    """
     charts: list[Chart] = []
+    for curve in curves_of(results):
+        lines = _lines(results, curve)
+        if lines and len(curve.loads) > 1:
+            charts.append(_curve_chart(curve, lines))
     for load in results.loads:
         pictured = [load.primary, *(m for m in load.metrics if m.key in ALSO_PICTURED)]
         for metric in pictured:
@@ -54,5 +64,27 @@ def _chart(results: Results, load: LoadInfo, metric: Metric) -> Chart | None:
     subtitle = heading(metric) + better[metric.higher_is_better]
     if any(bar.label == BASE_SIDE for bar in bars):
         subtitle += "; x: against direct"
-    name = re.sub(r"[^a-z0-9-]+", "-", f"{load.key}-{metric.key.replace('_', '-')}")
+    name = _file_name(f"{load.key}-{metric.key.replace('_', '-')}")
     return Chart(name, load.key, load.title, bar_chart(load.title, subtitle, bars))
+
+
+def _lines(results: Results, curve: Curve) -> list[Line]:
+    metric = curve.loads[0].primary
+    lines: list[Line] = []
+    for side in results.sides:
+        spreads = [results.spread(load.key, side.name, metric.key) for load in curve.loads]
+        points = {at: spread.median for at, spread in enumerate(spreads) if spread is not None}
+        if points and side.kind not in NOT_PICTURED:
+            lines.append(Line(side.name, side.kind, side.name.endswith(DASHED_SUFFIX), points))
+    return lines
+
+
+def _curve_chart(curve: Curve, lines: Sequence[Line]) -> Chart:
+    ticks = [f"{load.clients:,}" for load in curve.loads]
+    subtitle = f"{heading(curve.loads[0].primary)}, by clients"
+    picture = line_chart(curve.title, subtitle, ticks, lines)
+    return Chart(_file_name(f"curve-{curve.title}"), curve.title, curve.title, picture)
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^a-z0-9-]+", "-", text)

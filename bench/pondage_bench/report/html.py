@@ -50,6 +50,10 @@ def render(results: Results, charts: Sequence[Chart]) -> str:
     overview = tables.overview_table(results)
     if overview is not None:
         parts.append("<h2>All loads, with the ratio to direct</h2>" + _table(overview))
+    for curve in tables.curves_of(results):
+        parts.append(f"<h2>{escape(curve.title)}, by clients</h2>")
+        parts.extend(chart.svg for chart in charts if chart.load == curve.title)
+        parts.append(_table(tables.curve_table(results, curve)))
     for load in results.loads:
         parts.append(f"<h2>{escape(load.title)}</h2>\n<p><code>{escape(load.command)}</code></p>")
         parts.extend(chart.svg for chart in charts if chart.load == load.key)

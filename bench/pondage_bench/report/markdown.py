@@ -20,6 +20,20 @@ def _table(table: Table, text_columns: int = 1) -> str:
     return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines) + "\n"
 
 
+def aligned(table: Table) -> str:
+    """For a terminal: columns as wide as their widest cell, all but the first to the right."""
+    lines = [table.head, *table.rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(table.head))]
+    return "".join(
+        "  ".join(
+            cell.rjust(width) if at else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        + "\n"
+        for line in lines
+    )
+
+
 def render(results: Results, charts: Sequence[Chart]) -> str:
     parts = [f"# {results.title}\n"]
     if results.interrupted:
@@ -30,6 +44,10 @@ def render(results: Results, charts: Sequence[Chart]) -> str:
     overview = tables.overview_table(results)
     if overview is not None:
         parts.append("## All loads, with the ratio to direct\n\n" + _table(overview))
+    for curve in tables.curves_of(results):
+        parts.append(f"## {curve.title}, by clients\n")
+        parts.append(_table(tables.curve_table(results, curve)))
+        parts.extend(f"![{c.title}]({c.name}.svg)\n" for c in charts if c.load == curve.title)
     for load in results.loads:
         parts.append(f"## {load.title}\n\n`{load.command}`\n")
         parts.append(_table(tables.load_table(results, load)))

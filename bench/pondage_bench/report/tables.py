@@ -69,16 +69,51 @@ def load_table(results: Results, load: LoadInfo) -> Table:
     return Table(head, rows)
 
 
+@dataclass(frozen=True)
+class Curve:
+    """Loads that differ in the number of clients only, the fewest first."""
+
+    title: str
+    loads: Sequence[LoadInfo]
+
+
+def curves_of(results: Results) -> list[Curve]:
+    """In the order of their first loads."""
+    by_title: dict[str, list[LoadInfo]] = {}
+    for load in results.loads:
+        if load.curve:
+            by_title.setdefault(load.curve, []).append(load)
+    return [
+        Curve(title, sorted(loads, key=lambda load: load.clients))
+        for title, loads in by_title.items()
+    ]
+
+
+def curve_table(results: Results, curve: Curve) -> Table:
+    """A row for each number of clients, a column for each side that took part in any."""
+    takers = {name for load in curve.loads for name in _takers(results, load)}
+    names = [name for name in results.side_names() if name in takers]
+    rows = [
+        [f"{load.clients:,}", *(_overview_cell(results, load, name) for name in names)]
+        for load in curve.loads
+    ]
+    return Table(["clients", *names], rows)
+
+
 def overview_table(results: Results) -> Table | None:
-    """Every side under every load, with its ratio to direct; None when there is one load."""
-    if len(results.loads) < 2:
+    """Every side under every load that is in no curve, with its ratio to direct; None when there
+    is only one.
+    """
+    in_curves = {load.key for curve in curves_of(results) for load in curve.loads}
+    loads = [load for load in results.loads if load.key not in in_curves]
+    if len(loads) < 2:
         return None
     rows = []
     for name in results.side_names():
-        cells = [_overview_cell(results, load, name) for load in results.loads]
+        cells = [_overview_cell(results, load, name) for load in loads]
         if any(cell != NOTHING for cell in cells):
             rows.append([name, *cells])
-    columns = [f"{load.key}: {heading(load.primary)}" for load in results.loads]
+    columns = [f"{load.key}: {heading(load.primary)}" for load in loads]
     return Table(["side", *columns], rows) if rows else None
 
 

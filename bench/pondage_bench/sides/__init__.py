@@ -4,6 +4,7 @@ from .base import Gateway, Side
 from .discover import Peer, all_sides, parse_peers, select
 from .limit import Limit
 from .pondage import Pondage, PondageOnConstant, Variant
+from .statements import StatementByStatement
 
 __all__ = [
     "Gateway",
@@ -12,6 +13,7 @@ __all__ = [
     "Pondage",
     "PondageOnConstant",
     "Side",
+    "StatementByStatement",
     "Variant",
     "all_sides",
     "parse_peers",

@@ -5,10 +5,12 @@ from .cache import Cache
 from .coalesce import Coalesce
 from .connect import Connect
 from .prepared import Prepared
+from .procedure import Procedure
 from .redis import Redis
 
 WORKLOADS: dict[str, Workload] = {
-    workload.name: workload for workload in (Connect(), Coalesce(), Prepared(), Redis(), Cache())
+    workload.name: workload
+    for workload in (Connect(), Coalesce(), Prepared(), Redis(), Cache(), Procedure())
 }
 
 __all__ = ["WORKLOADS", "Options", "Workload"]

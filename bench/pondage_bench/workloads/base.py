@@ -24,10 +24,17 @@ class Options:
     clients: int
     idle_clients: int
     statements: int
-    #: Of sysbench: rows of its table, how many threads there are, and seconds before each run.
+    #: Of sysbench: rows of its table, and how many threads there are.
     rows: int = 1_000_000
     threads: tuple[int, ...] = (1, 4, 8)
+    #: Seconds before each measurement of sysbench and of TPC-C.
     warm_up: int = 10
+    #: Of TPC-C: warehouses, customers of each district, and clients that call.
+    warehouses: tuple[int, ...] = (10, 60)
+    customers: int = 3000
+    callers: tuple[int, ...] = (1, 10, 100, 200, 1000)
+    #: Whether its procedures say by which arguments their calls conflict.
+    declared: bool = False
 
 
 class Workload(ABC):
