@@ -12,6 +12,7 @@ use std::fmt;
 
 use crate::scan::{Literal, LiteralKind};
 
+mod calls;
 mod postgres;
 mod reads;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod tests;
 mod tree;
 mod walk;
 
+pub use calls::{Argument, Call};
 pub use postgres::PostgresParser;
 pub use reads::{
     Bound, Cast, CastTo, Column, Columns, Condition, Reads, Restriction, Source, TableRead, Test,
@@ -33,6 +35,9 @@ pub trait Parser {
     /// What `text`, one SELECT, reads, and which rows of it can matter. `literals` as above; those
     /// that are left out are no values of conditions.
     fn reads(&self, text: &str, literals: &[Literal]) -> Result<Reads, Unparsed>;
+
+    /// The call that `text` consists of. `literals` as above. None: it is something else, or more.
+    fn call(&self, text: &str, literals: &[Literal]) -> Option<Call>;
 }
 
 /// The text is no SQL, or none that this version of the parser knows. The parser's words.

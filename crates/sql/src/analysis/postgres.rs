@@ -5,7 +5,7 @@ use pg_query::protobuf::{ScanToken, Token};
 use super::reads::Blocks;
 use super::tree::{Node, Value};
 use super::walk::Walk;
-use super::{Analysis, Parser, Reads, Statement, Unparsed, Use};
+use super::{Analysis, Call, Parser, Reads, Statement, Unparsed, Use};
 use crate::scan::{Literal, LiteralKind, TEXT_MAX};
 
 /// libpg_query: the parser of PostgreSQL 18.
@@ -70,6 +70,16 @@ impl Parser for PostgresParser {
         let tokens = pg_query::scan_tokens(text).map_err(unparsed)?;
         let known = lines_up(&tokens, text, literals);
         Blocks::read(&tree(text)?, if known { literals } else { &[] })
+    }
+
+    fn call(&self, text: &str, literals: &[Literal]) -> Option<Call> {
+        let tokens = pg_query::scan_tokens(text).ok()?;
+        let one = pg_query::split_with_parser(text).is_ok_and(|statements| statements.len() == 1);
+        if !one || !["CALL", "SELECT"].contains(&first_word(text, &tokens)) {
+            return None;
+        }
+        let known = lines_up(&tokens, text, literals);
+        Call::of(&tree(text).ok()?, if known { literals } else { &[] })
     }
 }
 
