@@ -1,0 +1,412 @@
+//! Statements that would wait for one another's row locks, and where they may be: of those with one
+//! key at most one server has any at a time, so that none of them waits in PostgreSQL.
+//!
+//! A *lane* is all that waits, or is on its way, with one key; a key is a number that the caller
+//! makes of what is locked. A statement may have several keys: it waits in the lane of its first,
+//! and takes all or none.
+//!
+//! How it is driven: what arrives [`Lanes::wait`]s. For a server that has room the caller asks for
+//! [`Lanes::load`], which gives it who rides now, lane by lane, and who is to travel alone. Whoever
+//! has committed, or failed, is [`Lanes::done`]: locks are gone then, whether the commit is on disk
+//! or not. Who gives up is taken out by [`Lanes::remove`]. A key that is wrong costs time and
+//! nothing else: PostgreSQL's own locks are what keeps data right.
+
+use std::collections::VecDeque;
+
+use hashbrown::HashMap;
+use smallvec::SmallVec;
+
+use crate::moment::Moment;
+use crate::reply::Owner;
+
+/// What a statement locks, hashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(pub u64);
+
+/// Mostly one.
+pub type Keys = SmallVec<[Key; 2]>;
+
+/// Lanes that are looked at for one train.
+const LOOKS_MAX: usize = 64;
+
+/// Statements of one lane that are passed over because another key of theirs is not free.
+const PASSED_MAX: usize = 16;
+
+/// So many trains leave without a statement, then it travels alone. Several are loaded while the
+/// one that has its other key is under way.
+const PASSES_MAX: u8 = 4;
+
+/// A statement that waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Car {
+    pub owner: Owner,
+    pub arrived: Moment,
+    /// None: it conflicts with nobody, as far as is known.
+    pub keys: Keys,
+    /// So many trains left without it, because another of its keys was not free.
+    passed: u8,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    waiting: VecDeque<Car>,
+    /// Whose server has the key.
+    server: Option<u32>,
+    /// Statements that are on their way with the key.
+    riding: u32,
+    /// It is in [`Lanes::ready`].
+    ready: bool,
+}
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub struct Lanes {
+    lanes: HashMap<Key, Lane, foldhash::fast::RandomState>,
+    /// Those without a key.
+    free: VecDeque<Car>,
+    /// Lanes in which somebody waits, and whose key was free when they got here.
+    ready: VecDeque<Key>,
+    waiting: usize,
+}
+
+impl Lanes {
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.waiting
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
+    /// All who wait, in no particular order.
+    pub fn waiting(&self) -> impl Iterator<Item = Owner> + '_ {
+        let lanes = self.lanes.values().flat_map(|lane| lane.waiting.iter());
+        self.free.iter().chain(lanes).map(|car| car.owner)
+    }
+
+    /// Somebody who might be loaded, and has waited for long. None: all wait for others of their
+    /// lanes.
+    pub fn first(&self) -> Option<(Owner, Moment)> {
+        let lane = self.ready.iter().find_map(|key| self.lanes.get(key)?.waiting.front());
+        let cars = self.free.front().into_iter().chain(lane);
+        cars.min_by_key(|car| car.arrived).map(|car| (car.owner, car.arrived))
+    }
+
+    /// A statement has arrived, or comes back because it came to nothing: its place is that of its
+    /// arrival.
+    pub fn wait(&mut self, owner: Owner, arrived: Moment, keys: Keys) {
+        self.waiting += 1;
+        let queue = match keys.first() {
+            None => &mut self.free,
+            Some(key) => {
+                let lane = self.lanes.entry(*key).or_default();
+                if lane.server.is_none() && !std::mem::replace(&mut lane.ready, true) {
+                    self.ready.push_back(*key);
+                }
+                &mut lane.waiting
+            }
+        };
+        let place = match queue.back() {
+            Some(last) if last.arrived > arrived => {
+                queue.partition_point(|car| car.arrived <= arrived)
+            }
+            _ => queue.len(),
+        };
+        queue.insert(place, Car { owner, arrived, keys, passed: 0 });
+    }
+
+    /// Who waits no more. `keys` are those that it waits with. False: it did not wait.
+    pub fn remove(&mut self, owner: Owner, keys: &[Key]) -> bool {
+        let queue = match keys.first() {
+            None => Some(&mut self.free),
+            Some(key) => self.lanes.get_mut(key).map(|lane| &mut lane.waiting),
+        };
+        let Some(queue) = queue else { return false };
+        let Some(place) = queue.iter().position(|car| car.owner == owner) else { return false };
+        queue.remove(place);
+        self.waiting -= 1;
+        if let Some(key) = keys.first() {
+            self.tidy(*key);
+        }
+        true
+    }
+
+    /// Fills a train of at most `most` for this server: those without a key, then lane after lane.
+    /// In `rides` comes who is on it, in order; in `alone` who has been passed over too often because
+    /// it can't have all of its keys.
+    pub fn load(
+        &mut self,
+        server: u32,
+        most: usize,
+        rides: &mut Vec<Owner>,
+        alone: &mut Vec<Owner>,
+    ) {
+        let room = rides.len() + most;
+        while rides.len() < room {
+            let Some(car) = self.free.pop_front() else { break };
+            self.waiting -= 1;
+            rides.push(car.owner);
+        }
+        for _ in 0..self.ready.len().min(LOOKS_MAX) {
+            if rides.len() >= room {
+                break;
+            }
+            let Some(key) = self.ready.pop_front() else { break };
+            self.load_lane(key, server, room, rides, alone);
+            self.make_ready(key);
+        }
+    }
+
+    fn load_lane(
+        &mut self,
+        key: Key,
+        server: u32,
+        room: usize,
+        rides: &mut Vec<Owner>,
+        alone: &mut Vec<Owner>,
+    ) {
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        lane.ready = false;
+        if lane.server.is_some_and(|other| other != server) {
+            // Another train has taken the key for a statement of another lane.
+            return;
+        }
+        let mut passed = 0;
+        while rides.len() < room && passed < PASSED_MAX {
+            let Some(lane) = self.lanes.get_mut(&key) else { return };
+            let Some(mut car) = lane.waiting.remove(passed) else { return };
+            let free = |key: &Key| {
+                let holder = self.lanes.get(key).and_then(|lane| lane.server);
+                holder.is_none_or(|holder| holder == server)
+            };
+            if car.keys[1..].iter().all(free) {
+                self.waiting -= 1;
+                rides.push(car.owner);
+                self.hold(server, &car.keys);
+            } else if car.passed >= PASSES_MAX {
+                self.waiting -= 1;
+                alone.push(car.owner);
+            } else {
+                car.passed += 1;
+                if let Some(lane) = self.lanes.get_mut(&key) {
+                    lane.waiting.insert(passed, car);
+                }
+                passed += 1;
+            }
+        }
+    }
+
+    fn hold(&mut self, server: u32, keys: &[Key]) {
+        for key in keys {
+            let lane = self.lanes.entry(*key).or_default();
+            lane.server = Some(server);
+            lane.riding += 1;
+        }
+    }
+
+    /// A statement that rode with these keys holds no lock any more.
+    pub fn done(&mut self, keys: &[Key]) {
+        for key in keys {
+            let Some(lane) = self.lanes.get_mut(key) else { continue };
+            lane.riding = lane.riding.saturating_sub(1);
+            if lane.riding == 0 {
+                lane.server = None;
+                self.make_ready(*key);
+            }
+        }
+    }
+
+    /// The lane is looked at for the next train, if somebody waits in it and its key is free.
+    fn make_ready(&mut self, key: Key) {
+        self.tidy(key);
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        if lane.server.is_none() && !lane.waiting.is_empty() && !lane.ready {
+            lane.ready = true;
+            self.ready.push_back(key);
+        }
+    }
+
+    /// Forgets a lane that nobody uses. Its place in `ready`, if it has one, goes when its turn
+    /// comes.
+    fn tidy(&mut self, key: Key) {
+        let unused = |lane: &Lane| lane.waiting.is_empty() && lane.riding == 0 && !lane.ready;
+        if self.lanes.get(&key).is_some_and(unused) {
+            self.lanes.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn keys(keys: &[u64]) -> Keys {
+        keys.iter().map(|key| Key(*key)).collect()
+    }
+
+    fn load(lanes: &mut Lanes, server: u32, most: usize) -> (Vec<u32>, Vec<u32>) {
+        let (mut rides, mut alone) = (Vec::new(), Vec::new());
+        lanes.load(server, most, &mut rides, &mut alone);
+        let numbers = |owners: Vec<Owner>| owners.iter().map(|owner| owner.0).collect();
+        (numbers(rides), numbers(alone))
+    }
+
+    fn of(cars: &[&[u64]]) -> Lanes {
+        let mut lanes = Lanes::default();
+        for (at, of) in cars.iter().enumerate() {
+            lanes.wait(Owner(at as u32), Moment(at as u64), keys(of));
+        }
+        lanes
+    }
+
+    #[test]
+    fn a_train_has_whole_lanes_and_another_has_others() {
+        let mut lanes = of(&[&[1], &[2], &[1], &[3], &[], &[2], &[1]]);
+        assert_eq!(load(&mut lanes, 0, 4).0, [4, 0, 2, 6]);
+        assert_eq!(load(&mut lanes, 1, 9).0, [1, 5, 3]);
+        assert!(lanes.is_empty());
+        lanes.wait(Owner(7), Moment(7), keys(&[1]));
+        assert_eq!(load(&mut lanes, 1, 9).0, [], "its key is on another server");
+        for _ in 0..3 {
+            lanes.done(&keys(&[1]));
+        }
+        assert_eq!(load(&mut lanes, 1, 9).0, [7]);
+    }
+
+    #[test]
+    fn what_does_not_fit_comes_with_the_next_train() {
+        let mut lanes = of(&[&[1], &[1], &[1], &[2]]);
+        assert_eq!(load(&mut lanes, 0, 2).0, [0, 1]);
+        assert_eq!(lanes.first(), Some((Owner(3), Moment(3))), "the lane is under way");
+        assert_eq!(load(&mut lanes, 1, 9).0, [3]);
+        assert_eq!(lanes.first(), None);
+        lanes.done(&keys(&[1]));
+        lanes.done(&keys(&[1]));
+        assert_eq!(load(&mut lanes, 1, 9).0, [2], "the other one had the time to arrive");
+    }
+
+    #[test]
+    fn several_keys_are_had_together_or_not_at_all() {
+        let mut lanes = of(&[&[1], &[2, 1], &[2]]);
+        assert_eq!(load(&mut lanes, 0, 1).0, [0]);
+        assert_eq!(load(&mut lanes, 1, 9).0, [2], "the others of its lane pass by");
+        lanes.done(&keys(&[1]));
+        assert_eq!(load(&mut lanes, 0, 9).0, [], "now the first of its keys is away");
+        lanes.done(&keys(&[2]));
+        assert_eq!(load(&mut lanes, 0, 9).0, [1]);
+        lanes.wait(Owner(3), Moment(3), keys(&[1]));
+        assert_eq!(load(&mut lanes, 1, 9).0, [], "it is taken by who waits elsewhere");
+        assert_eq!(load(&mut lanes, 0, 9).0, [], "and not looked at before it is free");
+        lanes.done(&keys(&[2, 1]));
+        assert_eq!(load(&mut lanes, 1, 9).0, [3]);
+    }
+
+    #[test]
+    fn who_is_passed_over_too_often_travels_alone() {
+        let mut lanes = of(&[&[1], &[2, 1]]);
+        assert_eq!(load(&mut lanes, 0, 1).0, [0]);
+        for _ in 0..PASSES_MAX {
+            assert_eq!(load(&mut lanes, 1, 9), (vec![], vec![]));
+        }
+        assert_eq!(load(&mut lanes, 1, 9), (vec![], vec![1]));
+        assert!(lanes.is_empty());
+    }
+
+    #[test]
+    fn who_comes_back_has_its_old_place() {
+        let mut lanes = of(&[&[1], &[1], &[1]]);
+        assert_eq!(load(&mut lanes, 0, 1).0, [0]);
+        lanes.done(&keys(&[1]));
+        lanes.wait(Owner(0), Moment(0), keys(&[1]));
+        assert!(lanes.remove(Owner(1), &keys(&[1])));
+        assert!(!lanes.remove(Owner(1), &keys(&[1])));
+        assert_eq!(load(&mut lanes, 0, 9).0, [0, 2]);
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Wait(Vec<u64>),
+        Load {
+            server: u32,
+            most: usize,
+        },
+        /// The oldest or the youngest of what rides.
+        Done {
+            oldest: bool,
+        },
+        Remove(usize),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let of = proptest::collection::vec(1_u64..6, 0..3).prop_map(|mut keys| {
+            keys.dedup();
+            keys
+        });
+        prop_oneof![
+            3 => of.prop_map(Step::Wait),
+            2 => (0_u32..3, 1_usize..5).prop_map(|(server, most)| Step::Load { server, most }),
+            2 => any::<bool>().prop_map(|oldest| Step::Done { oldest }),
+            1 => any::<usize>().prop_map(Step::Remove),
+        ]
+    }
+
+    proptest! {
+        /// No key is on two servers, nobody is lost, and in the end all have gone.
+        #[test]
+        fn a_key_is_on_one_server(steps in proptest::collection::vec(step(), 1..80)) {
+            let mut lanes = Lanes::default();
+            let mut all: Vec<Keys> = Vec::new();
+            let mut waiting: Vec<u32> = Vec::new();
+            let mut riding: Vec<(u32, u32)> = Vec::new();
+            let end = (0..400).map(|at| match at % 4 {
+                3 => Step::Done { oldest: true },
+                server => Step::Load { server, most: 3 },
+            });
+            for step in steps.into_iter().chain(end) {
+                match step {
+                    Step::Wait(of) => {
+                        let owner = all.len() as u32;
+                        all.push(keys(&of));
+                        lanes.wait(Owner(owner), Moment(u64::from(owner)), keys(&of));
+                        waiting.push(owner);
+                    }
+                    Step::Load { server, most } => {
+                        let (rides, alone) = load(&mut lanes, server, most);
+                        prop_assert!(rides.len() <= most);
+                        waiting.retain(|owner| !rides.contains(owner) && !alone.contains(owner));
+                        for owner in rides {
+                            for (other, elsewhere) in &riding {
+                                let shared = |key| all[*other as usize].contains(key);
+                                prop_assert!(
+                                    *elsewhere == server || !all[owner as usize].iter().any(shared),
+                                    "{owner} and {other} are on two servers"
+                                );
+                            }
+                            riding.push((owner, server));
+                        }
+                    }
+                    Step::Done { oldest } if !riding.is_empty() => {
+                        let at = if oldest { 0 } else { riding.len() - 1 };
+                        lanes.done(&all[riding.remove(at).0 as usize]);
+                    }
+                    Step::Done { .. } => {}
+                    Step::Remove(at) if !waiting.is_empty() => {
+                        let owner = waiting.remove(at % waiting.len());
+                        prop_assert!(lanes.remove(Owner(owner), &all[owner as usize]));
+                    }
+                    Step::Remove(_) => {}
+                }
+                prop_assert_eq!(lanes.len(), waiting.len());
+                prop_assert_eq!(lanes.waiting().count(), waiting.len());
+            }
+            prop_assert!(lanes.is_empty(), "{:?} wait for ever", waiting);
+            riding.drain(..).for_each(|(owner, _)| lanes.done(&all[owner as usize]));
+            // What is left is at most a place whose turn has not come.
+            load(&mut lanes, 0, 1);
+            prop_assert!(lanes.lanes.is_empty(), "{:?}", lanes.lanes);
+        }
+    }
+}
