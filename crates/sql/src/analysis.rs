@@ -16,13 +16,15 @@ mod postgres;
 mod reads;
 #[cfg(test)]
 mod tests;
-mod tree;
-mod walk;
+pub(crate) mod tree;
+pub(crate) mod walk;
 
+pub(crate) use postgres::tree as parsed;
 pub use postgres::PostgresParser;
 pub use reads::{
     Bound, Cast, CastTo, Column, Columns, Condition, Reads, Restriction, Source, TableRead, Test,
 };
+pub(crate) use tree::{Node, Value};
 
 /// Something that understands SQL.
 pub trait Parser {
