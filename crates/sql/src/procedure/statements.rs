@@ -158,8 +158,8 @@ impl Look<'_> {
     }
 
     fn tree(&mut self, text: &str, is_call: bool) {
-        match parsed(text) {
-            Ok(tree) => {
+        match query(text) {
+            Some(tree) => {
                 let around = Around::default();
                 if is_call {
                     self.call_statement(&tree, &around);
@@ -167,7 +167,7 @@ impl Look<'_> {
                     self.statement(&tree, &around);
                 }
             }
-            Err(_) => self.hazard(HazardKind::Unknown, "a statement that is not understood"),
+            None => self.hazard(HazardKind::Unknown, "a statement that is not understood"),
         }
     }
 
@@ -342,7 +342,7 @@ impl Look<'_> {
     /// What the cursor's query requires of the rows of this table.
     fn current_of(&self, cursor: &str, table: &Name) -> Vec<Equality> {
         let query = self.body.cursors.get(cursor).and_then(Option::as_deref);
-        let Some(tree) = query.and_then(|query| parsed(query).ok()) else { return Vec::new() };
+        let Some(tree) = query.and_then(self::query) else { return Vec::new() };
         let mut from = From::default();
         from.gather(tree.list("from_clause"), &[]);
         from.conditions.extend(tree.child("where_clause"));
@@ -484,6 +484,17 @@ fn item_of(node: &Node, with: &[String]) -> Item {
     let given = name.schema.is_none() && with.contains(&name.name);
     let renamed = node.child("alias").is_some_and(|alias| !alias.list("colnames").is_empty());
     Item { alias, relation: Some(name).filter(|_| !given), renamed }
+}
+
+/// The tree of one statement on rows. The library looks into other statements with assertions that
+/// end the process, so there must be none behind it.
+fn query(text: &str) -> Option<Node> {
+    let alone = pg_query::split_with_parser(text).is_ok_and(|list| list.len() == 1);
+    if alone {
+        parsed(text).ok()
+    } else {
+        None
+    }
 }
 
 /// The tables of LOCK and TRUNCATE.
