@@ -149,15 +149,12 @@ const TRIGGER_VARIABLES: [(&str, &str); 15] = [
 
 fn written(argument: &Argument, words: &Words) -> String {
     let mode = match argument.mode {
-        Mode::In => "IN",
+        // To the body it is an array like any other, and the library knows no arrays.
+        Mode::In | Mode::Variadic => "IN",
         Mode::Out | Mode::Table => "OUT",
         Mode::InOut => "INOUT",
-        Mode::Variadic => "VARIADIC",
     };
-    let type_name = match argument.mode {
-        Mode::Variadic => "text[]",
-        _ => types::stand_in(&argument.type_name, words.has_fields(&argument.name)),
-    };
+    let type_name = types::stand_in(&argument.type_name, words.has_fields(&argument.name));
     match argument.name.is_empty() {
         true => format!("{mode} {type_name}"),
         false => format!("{mode} {} {type_name}", quoted(&argument.name)),

@@ -105,6 +105,7 @@ fn only_what_goes_in_is_an_argument() {
     check("INOUT p int", update, "Update t a=p");
     check("OUT p int", update, "Update t");
     check("INOUT p int", &format!("p := 1; {update}"), "Update t");
+    check("OUT o int, p int, VARIADIC q int[]", update, "Update t a=p");
     let positional = "UPDATE t SET x = 1 WHERE a = $2;";
     check("OUT o int, int", positional, "Update t a=$2");
     let of_sql = sql("OUT o int, q int", "UPDATE t SET x = 1 WHERE a = $1");
