@@ -19,8 +19,8 @@
 //! # When a name is an argument
 //!
 //! A parameter counts if it keeps the value it was called with: it is never assigned (`:=`, INTO,
-//! FOR, FETCH, GET DIAGNOSTICS, OUT of a CALL), and no other variable of the body has its name. A
-//! variable that is assigned once, from a parameter alone, counts as that parameter; so does an
+//! FOR, FETCH, GET DIAGNOSTICS), and no other variable of the body has its name. Whether a CALL
+//! writes to what it is passed, its definition says: [`Equality::kept`]. A variable that is assigned once, from a parameter alone, counts as that parameter; so does an
 //! ALIAS. Where a column may have the name as well, the language decides (`#variable_conflict`;
 //! LANGUAGE sql prefers columns), and where that means the column, the condition holds only if the
 //! catalogues say that there is none: [`Equality::provided`].
@@ -181,6 +181,16 @@ pub struct Equality {
     pub operand: Operand,
     /// Columns that must not exist, else something else is meant.
     pub provided: Vec<Lacks>,
+    /// What must not be written to, else the argument has another value. A [`Closure`] knows.
+    pub kept: Vec<Kept>,
+}
+
+/// The procedure does not write to what it is passed here.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kept {
+    pub routine: Name,
+    /// Of the expression in the CALL, from 0.
+    pub position: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::hazards::{hazard, Hazard, HazardKind, Ride};
-use super::{statements, Analysis, Definition, Facts, Operand, Relation, RelationKind};
-use super::{Touch, TouchKind};
+use super::{statements, Analysis, Definition, Facts, Kept, Mode, Operand, Relation};
+use super::{RelationKind, Touch, TouchKind};
 use crate::analysis::Name;
 
 /// Calls below calls that are followed.
@@ -202,7 +202,11 @@ impl Closure {
             if out.len() >= TOUCHES_MAX {
                 return;
             }
-            let touch = placed(touch, arguments, call);
+            let mut touch = placed(touch, arguments, call);
+            touch.equalities.retain_mut(|equality| {
+                let kept = std::mem::take(&mut equality.kept);
+                kept.iter().all(|kept| self.keeps(kept))
+            });
             if touch.kind == TouchKind::Call {
                 let found = self.routines.get(&touch.name).map_or(&[][..], Vec::as_slice);
                 // Of several it is not known which is called.
@@ -224,6 +228,15 @@ impl Closure {
                 out.push(touch);
             }
         }
+    }
+
+    /// Whether the one procedure of this name only reads what it is passed here.
+    fn keeps(&self, kept: &Kept) -> bool {
+        let Some([one]) = self.routines.get(&kept.routine).map(Vec::as_slice) else { return false };
+        let Some(definition) = &one.definition else { return false };
+        let argument = definition.argument_at(kept.position);
+        let modes = argument.and_then(|place| definition.arguments.get(place));
+        modes.is_some_and(|argument| matches!(argument.mode, Mode::In | Mode::Variadic))
     }
 
     /// Each object once, by the shortest way to it.

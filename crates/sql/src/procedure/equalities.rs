@@ -1,7 +1,7 @@
 //! What a WHERE requires: `column = argument`, one of several conditions that all hold.
 
 use super::names::Names;
-use super::{Equality, Lacks, Operand};
+use super::{Equality, Kept, Lacks, Operand};
 use crate::analysis::{walk, Name, Node, Value};
 
 /// Something in a FROM.
@@ -21,6 +21,21 @@ pub(super) struct Scope<'a> {
     pub items: &'a [Item],
     /// Of the queries around this one.
     pub outer: &'a [Item],
+}
+
+/// A value, and what must be so that it is the same for the whole call.
+#[derive(Debug)]
+pub(super) struct Same {
+    pub operand: Operand,
+    pub provided: Vec<Lacks>,
+    pub kept: Vec<Kept>,
+}
+
+impl Same {
+    /// The value, if nothing has to be so.
+    pub fn certain(self) -> Option<Operand> {
+        (self.provided.is_empty() && self.kept.is_empty()).then_some(self.operand)
+    }
 }
 
 /// Number of AND in BoolExprType, primnodes.h, plus one as in pg_query.proto.
@@ -71,9 +86,10 @@ impl Scope<'_> {
         }
         for (column, value) in [(left, right), (right, left)] {
             let Some((column, mut provided)) = self.column(column, target) else { continue };
-            let Some((operand, also)) = self.operand(value, false) else { continue };
-            provided.extend(also);
-            found.push(Equality { column, operand, provided });
+            let Some(same) = self.operand(value, false) else { continue };
+            provided.extend(same.provided);
+            let Same { operand, kept, .. } = same;
+            found.push(Equality { column, operand, provided, kept });
             return;
         }
     }
@@ -101,34 +117,34 @@ impl Scope<'_> {
         }
     }
 
-    /// A value that is the same for the whole call, and what must be so that it is. `passed`: of
-    /// a CALL.
-    pub fn operand(&self, node: &Node, passed: bool) -> Option<(Operand, Vec<Lacks>)> {
-        let argument = |name: &str| match passed {
-            true => self.names.passed(name),
-            false => self.names.argument(name),
+    /// A value that is the same for the whole call. `passed`: of a CALL.
+    pub fn operand(&self, node: &Node, passed: bool) -> Option<Same> {
+        let argument = |name: &str, provided: Vec<Lacks>| {
+            let (place, kept) = match passed {
+                true => (self.names.passed(name)?, Vec::new()),
+                false => self.names.argument(name)?,
+            };
+            Some(Same { operand: Operand::Argument(place), provided, kept })
         };
         match node.kind {
             "TypeCast" => self.operand(node.child("arg")?, passed),
-            "AConst" => Some((Operand::Constant(constant(node)?), Vec::new())),
-            "ParamRef" => {
-                let place = argument(&format!("${}", node.number("number")))?;
-                Some((Operand::Argument(place), Vec::new()))
+            "AConst" => {
+                let operand = Operand::Constant(constant(node)?);
+                Some(Same { operand, provided: Vec::new(), kept: Vec::new() })
             }
+            "ParamRef" => argument(&format!("${}", node.number("number")), Vec::new()),
             "ColumnRef" => match parts(node)?.as_slice() {
                 [name] => {
-                    let place = argument(name)?;
                     let absent = match self.names.prefers_columns() {
                         true => lacking(self.items.iter().chain(self.outer), name)?,
                         false => Vec::new(),
                     };
-                    Some((Operand::Argument(place), absent))
+                    argument(name, absent)
                 }
                 [qualifier, name] if self.names.is_function(qualifier) => {
                     let mut items = self.items.iter().chain(self.outer);
                     let hidden = items.any(|item| item.alias == *qualifier);
-                    let place = argument(name).filter(|_| !hidden)?;
-                    Some((Operand::Argument(place), Vec::new()))
+                    argument(name, Vec::new()).filter(|_| !hidden)
                 }
                 _ => None,
             },

@@ -37,7 +37,8 @@ pub fn footprints(touches: &[Touch], facts: &Facts) -> Vec<Footprint> {
 
 /// Columns of a touched table that have the value of an argument or a constant.
 pub(super) fn known_columns(touch: &Touch, facts: &Facts) -> Vec<(String, Operand)> {
-    let sure = touch.equalities.iter().filter(|equality| facts.confirms(&equality.provided));
+    let kept = touch.equalities.iter().filter(|equality| equality.kept.is_empty());
+    let sure = kept.filter(|equality| facts.confirms(&equality.provided));
     let mut known: Vec<(String, Operand)> =
         sure.map(|equality| (equality.column.clone(), equality.operand.clone())).collect();
     let inserted = [TouchKind::Insert, TouchKind::Update].contains(&touch.kind);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::body::{Body, Piece, PieceKind};
-use super::equalities::{Item, Scope};
+use super::equalities::{Item, Same, Scope};
 use super::hazards::{self, hazard, HazardKind};
 use super::names::Names;
 use super::source;
@@ -275,10 +275,11 @@ impl Look<'_> {
         let Some(target) = node.child("relation") else { return };
         let name = walk::relation(target);
         let scope = Scope { names: self.names, items: &[], outer: &around.outer };
-        let operand = |value: &Node| scope.operand(value, false).map(|(operand, _)| operand);
+        // There is nothing in scope that could have a column.
+        let operand = |value: &Node| scope.operand(value, false);
         let select = node.child("select_stmt");
         let rows: Vec<&Node> = select.map_or(Vec::new(), |s| s.nodes("values_lists").collect());
-        let mut values: Vec<Option<Operand>> = Vec::new();
+        let mut values: Vec<Option<Same>> = Vec::new();
         if let [row] = rows.as_slice() {
             values = row.list("items").iter().map(|value| operand(value.node()?)).collect();
         } else if let Some(select) = select.filter(|select| select.list("from_clause").is_empty()) {
@@ -286,14 +287,17 @@ impl Look<'_> {
             values = targets.map(|target| operand(target.child("val")?)).collect();
         }
         let columns: Vec<&str> = node.nodes("cols").map(|column| column.text("name")).collect();
-        let pairs = columns.iter().zip(&values);
-        let equalities: Vec<Equality> = pairs
-            .filter_map(|(column, operand)| {
+        let mut equalities: Vec<Equality> = Vec::new();
+        let mut passed: Vec<Option<Operand>> = Vec::new();
+        if columns.is_empty() {
+            passed = values.into_iter().map(|same| same?.certain()).collect();
+        } else {
+            for (column, same) in columns.iter().zip(values) {
+                let Some(Same { operand, provided, kept }) = same else { continue };
                 let column = (*column).to_owned();
-                Some(Equality { column, operand: operand.clone()?, provided: Vec::new() })
-            })
-            .collect();
-        let passed = if columns.is_empty() { values } else { Vec::new() };
+                equalities.push(Equality { column, operand, provided, kept });
+            }
+        }
         let conflict = node.child("on_conflict_clause");
         let updates = conflict.is_some_and(|clause| !clause.list("target_list").is_empty());
         let kinds = [TouchKind::Insert, TouchKind::Update];
@@ -407,10 +411,7 @@ impl Look<'_> {
             let found = hazards::of_call(&name.name, call, self.piece.line);
             self.analysis.hazards.extend(found);
             let scope = Scope { names: self.names, items, outer: &around.outer };
-            let operand = |value: &Value| {
-                let (operand, provided) = scope.operand(value.node()?, is_call)?;
-                provided.is_empty().then_some(operand)
-            };
+            let operand = |value: &Value| scope.operand(value.node()?, is_call)?.certain();
             let passed = call.list("args").iter().map(operand).collect();
             self.touch(TouchKind::Call, name.clone()).passed = passed;
             self.analysis.functions.insert(name);
@@ -488,7 +489,7 @@ fn item_of(node: &Node, with: &[String]) -> Item {
 
 /// The tree of one statement on rows. The library looks into other statements with assertions that
 /// end the process, so there must be none behind it.
-fn query(text: &str) -> Option<Node> {
+pub(super) fn query(text: &str) -> Option<Node> {
     let alone = pg_query::split_with_parser(text).is_ok_and(|list| list.len() == 1);
     if alone {
         parsed(text).ok()

@@ -76,7 +76,8 @@ pub fn name(text: &str) -> Name {
     }
 }
 
-/// `Update t a=p_w b=3`, and `!u.a` for a table that must not have a column.
+/// `Update t a=p_w b=3`; `!u.a` for a table that must not have a column, `!g(0)` for a procedure
+/// that must not write to what it is passed.
 pub fn said(touch: &Touch, definition: &Definition) -> String {
     let operand = |operand: &Operand| match operand {
         Operand::Argument(place) => definition.argument_name(*place),
@@ -87,6 +88,9 @@ pub fn said(touch: &Touch, definition: &Definition) -> String {
         words.push_str(&format!(" {}={}", equality.column, operand(&equality.operand)));
         for lacks in &equality.provided {
             words.push_str(&format!("!{}.{}", lacks.relation, lacks.column));
+        }
+        for kept in &equality.kept {
+            words.push_str(&format!("!{}({})", kept.routine, kept.position));
         }
     }
     for passed in &touch.passed {

@@ -82,7 +82,6 @@ fn a_parameter_that_is_assigned_is_none() {
         "GET DIAGNOSTICS p = ROW_COUNT;",
         "DECLARE p int; BEGIN p := 1; END;",
         "DECLARE c CURSOR FOR SELECT 1; BEGIN OPEN c; FETCH c INTO p; END;",
-        "CALL g(p);",
         "DECLARE z ALIAS FOR p; BEGIN z := 2; END;",
         "CASE q WHEN 1 THEN p := 2; ELSE NULL; END CASE;",
         "LOOP p := 1; EXIT; END LOOP;",
@@ -97,6 +96,23 @@ fn a_parameter_that_is_assigned_is_none() {
         }
     }
     check("p int, q int", update, "Update t a=p b=q");
+}
+
+#[test]
+fn what_a_call_may_write_to_is_an_argument_on_condition() {
+    let update = "UPDATE t SET x = 1 WHERE a = p AND b = q;";
+    let cases = [
+        ("CALL g(p);", "Update t a=p!g(0) b=q"),
+        ("CALL s.g(1, p + q);", "Update t a=p!s.g(1) b=q!s.g(1)"),
+        ("CALL g($1);", "Update t a=p!g(0) b=q"),
+        ("CALL g(p[1]);", "Update t a=p!g(0) b=q"),
+        ("CALL g(x => p);", "Update t b=q"),
+        ("PERFORM g(p);", "Update t a=p b=q"),
+        ("IF q > 1 THEN CALL g(f.p); END IF;", "Update t a=p!g(0) b=q"),
+    ];
+    for (call, expected) in cases {
+        check("p int, q int", &format!("{call}\n{update}"), expected);
+    }
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn hazards_are_found_through_functions_views_and_triggers() {
 
 #[test]
 fn footprints_are_found_through_calls() {
-    // A CALL may write to what it is passed, so nothing is known of it elsewhere.
+    // A CALL may write to what it is passed, so nothing is known of what is passed on elsewhere.
     let root = procedure("x int, y int", "CALL g(3, x);\nPERFORM g(x, y);\nPERFORM g(y, x);");
     let inner = function("g", "a int, b int", "", "BEGIN\nUPDATE t SET x = 1 WHERE k = b;\nEND");
     let catalogue = Catalogue::default().with(inner).relation("t", table("k x", "k"));
@@ -104,6 +104,39 @@ fn footprints_are_found_through_calls() {
     let columns: Vec<_> = found.iter().map(|one| (one.line, one.columns.clone())).collect();
     let expected = |place| vec![("k".to_owned(), Operand::Argument(place))];
     assert_eq!(columns, [(3, expected(0)), (4, expected(1))]);
+}
+
+#[test]
+fn the_definition_says_what_a_call_writes_to() {
+    let source = "CALL g(p);\nUPDATE t SET x = 1 WHERE k = p;";
+    let root = procedure("p int", source);
+    for (arguments, found) in [("a int", 1), ("INOUT a int", 0), ("OUT a int", 0), ("", 0)] {
+        let inner = function("g", arguments, "", "BEGIN NULL; END");
+        let catalogue = Catalogue::default().with(inner).relation("t", table("k x", "k"));
+        let (closure, _) = catalogue.drive(&root);
+        let touches = closure.summary().touches;
+        assert_eq!(footprints(&touches, closure.facts()).len(), found, "{arguments}");
+        // Who does not ask does not know.
+        let own = analysed(&root).touches;
+        assert_eq!(footprints(&own, closure.facts()), []);
+    }
+}
+
+#[test]
+fn a_wrapper_has_the_key_of_what_it_calls() {
+    let list = "p_w int, p_d int, p_c int, p_items int[], p_supply int[], p_quantity int[]";
+    let body = include_str!("../../../tests/corpus/procedures/tpcc_neworder.sql");
+    let inner = function("neworder", list, "order_receipt", body);
+    let body = include_str!("../../../tests/corpus/procedures/tpcc_neworder_refused.sql");
+    let root = function("neworder_refused", list, "text", body);
+    let district = table("d_w_id d_id d_next_o_id", "d_w_id d_id");
+    let catalogue = Catalogue::default().with(inner).relation("district", district);
+    let (closure, _) = catalogue.drive(&root);
+    let (analysis, summary) = (analysed(&root), closure.summary());
+    let one = Procedure { definition: &root, analysis: &analysis, summary: &summary };
+    let derived = derive(&[one], closure.facts());
+    assert_eq!((&derived[0].key, summary.handles_errors), (&vec![0, 1], true));
+    assert!(!summary.catches_lock_timeout);
 }
 
 #[test]
