@@ -242,6 +242,7 @@ impl Closure {
     /// Each object once, by the shortest way to it.
     fn hazards(&self, summary: &mut Summary) {
         let mut seen: BTreeSet<Name> = BTreeSet::new();
+        let mut seen_relations: BTreeSet<Name> = BTreeSet::new();
         let mut open: VecDeque<(&Reached, Vec<Name>)> = VecDeque::from([(&self.root, Vec::new())]);
         while let Some((reached, via)) = open.pop_front() {
             let analysis = &reached.analysis;
@@ -257,11 +258,9 @@ impl Closure {
                     open.push_back((view, inside(name)));
                 }
                 let Some(relation) = self.facts.relation(name) else { continue };
-                if relation.has_rules {
-                    let words = format!("{name} has rules that rewrite statements");
-                    summary
-                        .hazards
-                        .push(Hazard { via: via.clone(), ..hazard(HazardKind::Unknown, 0, words) });
+                if seen_relations.insert(name.clone()) {
+                    let told = of_relation(name, relation).into_iter();
+                    summary.hazards.extend(told.map(|one| Hazard { via: via.clone(), ..one }));
                 }
                 let mut touches = analysis.touches.iter();
                 if touches.any(|touch| touch.name == *name && writes(touch.kind)) {
@@ -287,6 +286,16 @@ impl Closure {
             summary.hazards.push(hazard(HazardKind::Unknown, 0, words));
         }
     }
+}
+
+fn of_relation(name: &Name, relation: &Relation) -> Vec<Hazard> {
+    let cases = [
+        (relation.has_rules, HazardKind::Unknown, "has rules that rewrite statements"),
+        (relation.temporary, HazardKind::TemporaryObject, "is a temporary table of the session"),
+        (relation.kind == RelationKind::Foreign, HazardKind::Outside, "is on another server"),
+    ];
+    let found = cases.into_iter().filter(|(is_so, ..)| *is_so);
+    found.map(|(_, kind, words)| hazard(kind, 0, format!("{name} {words}"))).collect()
 }
 
 fn names_of(analysis: &Analysis) -> Vec<Wanted> {

@@ -159,11 +159,21 @@ fn what_is_not_understood_is_told() {
     let root = procedure("", "PERFORM g();");
     let unasked = Closure::new(root.clone(), analysed(&root)).summary();
     assert_eq!(told(&unasked), ["g was not looked into"]);
-    let mut ruled = table("a", "a");
-    ruled.has_rules = true;
-    let catalogue = Catalogue::default().relation("t", ruled);
-    let (closure, _) = catalogue.drive(&procedure("", "DELETE FROM t;"));
-    assert_eq!(told(&closure.summary()), ["t has rules that rewrite statements"]);
+}
+
+#[test]
+fn what_relations_are_is_told() {
+    let plain = table("a", "a");
+    let cases = [
+        (Relation { has_rules: true, ..plain.clone() }, "t has rules that rewrite statements"),
+        (Relation { temporary: true, ..plain.clone() }, "t is a temporary table of the session"),
+        (Relation { kind: RelationKind::Foreign, ..plain.clone() }, "t is on another server"),
+    ];
+    for (relation, words) in cases {
+        let catalogue = Catalogue::default().relation("t", relation);
+        let (closure, _) = catalogue.drive(&procedure("", "DELETE FROM t;\nPERFORM 1 FROM t;"));
+        assert_eq!(told(&closure.summary()), [words]);
+    }
 }
 
 #[test]
