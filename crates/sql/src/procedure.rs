@@ -170,7 +170,8 @@ pub struct Touch {
     pub in_branch: bool,
     /// Hold for every row that is touched.
     pub equalities: Vec<Equality>,
-    /// Of a call: what its expressions are, by position.
+    /// Of a call: what its expressions are, by position. Of an INSERT without a list of columns:
+    /// the values of its only row.
     pub passed: Vec<Option<Operand>>,
 }
 

@@ -41,7 +41,7 @@ pub(super) fn known_columns(touch: &Touch, facts: &Facts) -> Vec<(String, Operan
     let sure = kept.filter(|equality| facts.confirms(&equality.provided));
     let mut known: Vec<(String, Operand)> =
         sure.map(|equality| (equality.column.clone(), equality.operand.clone())).collect();
-    let inserted = [TouchKind::Insert, TouchKind::Update].contains(&touch.kind);
+    let inserted = touch.kind == TouchKind::Insert;
     if let Some(relation) = facts.relation(&touch.name).filter(|_| inserted) {
         let pairs = relation.columns.iter().zip(&touch.passed);
         known.extend(pairs.filter_map(|(column, value)| Some((column.clone(), value.clone()?))));

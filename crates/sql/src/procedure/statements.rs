@@ -299,13 +299,22 @@ impl Look<'_> {
             }
         }
         let conflict = node.child("on_conflict_clause");
-        let updates = conflict.is_some_and(|clause| !clause.list("target_list").is_empty());
-        let kinds = [TouchKind::Insert, TouchKind::Update];
-        for kind in &kinds[..1 + usize::from(updates)] {
-            self.relation(*kind, name.clone(), equalities.clone());
-            if let Some(touch) = self.analysis.touches.last_mut() {
-                touch.passed = passed.clone();
-            }
+        let updates = conflict.filter(|clause| !clause.list("target_list").is_empty());
+        // The row that is there already has the new one's values where they conflict, no others.
+        let same = updates.map(|clause| {
+            let columns = clause.child("infer").map_or(&[][..], |infer| infer.list("index_elems"));
+            let columns = columns.iter().filter_map(Value::node).map(|one| one.text("name"));
+            let columns: Vec<&str> = columns.collect();
+            let mut same = equalities.clone();
+            same.retain(|equality| columns.contains(&equality.column.as_str()));
+            same
+        });
+        self.relation(TouchKind::Insert, name.clone(), equalities);
+        if let Some(touch) = self.analysis.touches.last_mut() {
+            touch.passed = passed;
+        }
+        if let Some(same) = same {
+            self.relation(TouchKind::Update, name, same);
         }
         if let Some(select) = select {
             self.statement(select, around);

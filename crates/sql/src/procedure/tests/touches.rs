@@ -41,6 +41,11 @@ fn every_kind_of_statement_is_told() {
         &["Insert t a=p", "Update t a=p"],
     );
     check(
+        "INSERT INTO t (a, b) VALUES (p, q) ON CONFLICT (b) DO UPDATE SET c = 1;",
+        &["Insert t a=p b=q", "Update t b=q"],
+    );
+    check("INSERT INTO t VALUES (p) ON CONFLICT DO NOTHING;", &["Insert t <p>"]);
+    check(
         "MERGE INTO t USING u ON t.a = p AND u.b = t.b WHEN MATCHED THEN DELETE;",
         &["Merge t a=p", "Read u"],
     );
