@@ -17,15 +17,17 @@ mod postgres;
 mod reads;
 #[cfg(test)]
 mod tests;
-mod tree;
-mod walk;
+pub(crate) mod tree;
+pub(crate) mod walk;
 mod writes;
 
 pub use calls::{Argument, Call};
+pub(crate) use postgres::tree as parsed;
 pub use postgres::PostgresParser;
 pub use reads::{
     Bound, Cast, CastTo, Column, Columns, Condition, Reads, Restriction, Source, TableRead, Test,
 };
+pub(crate) use tree::{Node, Value};
 pub use writes::Write;
 
 /// Something that understands SQL.

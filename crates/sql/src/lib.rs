@@ -8,6 +8,7 @@
 mod analysis;
 mod leading;
 mod normal;
+pub mod procedure;
 mod scan;
 mod session;
 

@@ -9,9 +9,10 @@
 //! Each message becomes a task, so nothing that waits keeps anything else. How many tasks there
 //! are follows from who may ask (see [`crate::worker::ControlSender`]); what a task may use is
 //! bounded where it is used: [`dial::OPENING_MAX`], [`HANDSHAKES_MAX`], [`CANCELS_MAX`],
-//! [`authquery::LOOK_UPS_MAX`], [`judge::QUESTIONS_MAX`].
+//! [`authquery::LOOK_UPS_MAX`], [`judge::QUESTIONS_MAX`], [`bodies::CHILDREN_MAX`].
 
 pub mod authquery;
+pub mod bodies;
 pub mod caches;
 pub mod cancel;
 pub mod client_tls;

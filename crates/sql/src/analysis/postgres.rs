@@ -96,7 +96,7 @@ fn single<'l>(text: &str, literals: &'l [Literal], words: &[&str]) -> Option<(No
 }
 
 /// Of a text that is one statement.
-fn tree(text: &str) -> Result<Node, Unparsed> {
+pub(crate) fn tree(text: &str) -> Result<Node, Unparsed> {
     let parsed = pg_query::parse(text, 0).map_err(unparsed)?;
     let [statement] = parsed.protobuf.stmts.as_slice() else {
         return Err(Unparsed("the parser counts statements in two ways".to_owned()));
