@@ -17,11 +17,13 @@ use super::source::Source;
 use super::value::{escaped, is_name, Value};
 use super::{
     Address, Auth, AuthMethod, AuthQuery, CacheConfig, CacheMode, Coalesce, Database, Freshness,
-    Host, Listen, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions, Redis, Runtime,
+    Host, Listen, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions,
+    ProcedureOptions, Redis, Runtime,
     ServerTls, ServerTlsMode, Telemetry, UpstreamOptions, User,
 };
 
 mod cache;
+mod procedures;
 mod redis;
 
 pub(super) struct Builder<'a> {
@@ -39,6 +41,7 @@ pub(super) struct Parts {
     pub databases: BTreeMap<String, Database>,
     pub users: BTreeMap<String, User>,
     pub cache: CacheConfig,
+    pub procedures: BTreeMap<String, ProcedureOptions>,
     pub redis: Redis,
     pub telemetry: Telemetry,
 }
@@ -132,6 +135,7 @@ impl Builder<'_> {
         let databases = self.databases();
         let parts = Parts {
             cache: self.cache(&databases),
+            procedures: self.procedures(),
             redis: self.redis(&listen, &auth, &databases),
             listen,
             runtime: self.runtime(),

@@ -59,6 +59,8 @@ pub struct Config {
     /// `[users.NAME]`.
     pub users: BTreeMap<String, User>,
     pub cache: CacheConfig,
+    /// `[procedures."schema.name"]`.
+    pub procedures: BTreeMap<String, ProcedureOptions>,
     pub redis: Redis,
     pub telemetry: Telemetry,
     /// The file it came from, for RELOAD and for messages.
@@ -314,6 +316,41 @@ pub struct CacheConfig {
     pub slot_max_wal: u64,
     /// How long a read waits for the stream. Zero: not at all.
     pub wait: Duration,
+}
+
+/// How calls of a function or procedure travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProcedureMode {
+    /// As all statements do.
+    Off,
+    /// Those with one key one behind the other, each with its own commit.
+    Lane,
+    /// And with one flush for all.
+    Train,
+    /// In one transaction.
+    Batch,
+}
+
+/// When what a call has done is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DurableAck {
+    /// Before its client hears of it.
+    Tail,
+    /// Before anybody sees it.
+    Each,
+}
+
+/// What is said of a function or procedure; none: nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcedureOptions {
+    /// Parameters whose values tell which calls would wait for one another.
+    pub key: Vec<String>,
+    /// Others that name rows of the same kind; as many as `key`, or a multiple.
+    pub also: Vec<String>,
+    pub mode: Option<ProcedureMode>,
+    pub durable_ack: Option<DurableAck>,
+    pub max_train: Option<u32>,
+    pub retry: Option<u32>,
 }
 
 /// What Redis clients find, and within which bounds. Sizes are in bytes.
