@@ -58,6 +58,24 @@ struct Lane {
     ready: bool,
 }
 
+/// What is loaded.
+pub struct Train<'a> {
+    /// Who rides, in order.
+    pub rides: &'a mut Vec<Owner>,
+    /// Who has been passed over too often, because it can't have all of its keys.
+    pub alone: &'a mut Vec<Owner>,
+    /// Somebody rides; whether there is room for more.
+    pub goes_on: &'a mut dyn FnMut(Owner) -> bool,
+    pub has_room: bool,
+}
+
+impl Train<'_> {
+    fn take(&mut self, owner: Owner) {
+        self.rides.push(owner);
+        self.has_room = (self.goes_on)(owner);
+    }
+}
+
 /// See the module's documentation.
 #[derive(Debug, Default)]
 pub struct Lanes {
@@ -77,6 +95,11 @@ impl Lanes {
 
     pub fn is_empty(&self) -> bool {
         self.waiting == 0
+    }
+
+    /// Some who wait or are on their way have keys.
+    pub fn has_keys(&self) -> bool {
+        !self.lanes.is_empty()
     }
 
     /// All who wait, in no particular order.
@@ -132,40 +155,24 @@ impl Lanes {
         true
     }
 
-    /// Fills a train of at most `most` for this server: those without a key, then lane after lane.
-    /// In `rides` comes who is on it, in order; in `alone` who has been passed over too often because
-    /// it can't have all of its keys.
-    pub fn load(
-        &mut self,
-        server: u32,
-        most: usize,
-        rides: &mut Vec<Owner>,
-        alone: &mut Vec<Owner>,
-    ) {
-        let room = rides.len() + most;
-        while rides.len() < room {
+    /// Fills a train for this server: those without a key, then lane after lane.
+    pub fn load(&mut self, server: u32, mut train: Train<'_>) {
+        while train.has_room {
             let Some(car) = self.free.pop_front() else { break };
             self.waiting -= 1;
-            rides.push(car.owner);
+            train.take(car.owner);
         }
         for _ in 0..self.ready.len().min(LOOKS_MAX) {
-            if rides.len() >= room {
+            if !train.has_room {
                 break;
             }
             let Some(key) = self.ready.pop_front() else { break };
-            self.load_lane(key, server, room, rides, alone);
+            self.load_lane(key, server, &mut train);
             self.make_ready(key);
         }
     }
 
-    fn load_lane(
-        &mut self,
-        key: Key,
-        server: u32,
-        room: usize,
-        rides: &mut Vec<Owner>,
-        alone: &mut Vec<Owner>,
-    ) {
+    fn load_lane(&mut self, key: Key, server: u32, train: &mut Train<'_>) {
         let Some(lane) = self.lanes.get_mut(&key) else { return };
         lane.ready = false;
         if lane.server.is_some_and(|other| other != server) {
@@ -173,7 +180,7 @@ impl Lanes {
             return;
         }
         let mut passed = 0;
-        while rides.len() < room && passed < PASSED_MAX {
+        while train.has_room && passed < PASSED_MAX {
             let Some(lane) = self.lanes.get_mut(&key) else { return };
             let Some(mut car) = lane.waiting.remove(passed) else { return };
             let free = |key: &Key| {
@@ -182,11 +189,11 @@ impl Lanes {
             };
             if car.keys[1..].iter().all(free) {
                 self.waiting -= 1;
-                rides.push(car.owner);
+                train.take(car.owner);
                 self.hold(server, &car.keys);
             } else if car.passed >= PASSES_MAX {
                 self.waiting -= 1;
-                alone.push(car.owner);
+                train.alone.push(car.owner);
             } else {
                 car.passed += 1;
                 if let Some(lane) = self.lanes.get_mut(&key) {
@@ -249,7 +256,20 @@ mod tests {
 
     fn load(lanes: &mut Lanes, server: u32, most: usize) -> (Vec<u32>, Vec<u32>) {
         let (mut rides, mut alone) = (Vec::new(), Vec::new());
-        lanes.load(server, most, &mut rides, &mut alone);
+        let mut left = most;
+        let mut goes_on = |_| {
+            left -= 1;
+            left > 0
+        };
+        lanes.load(
+            server,
+            Train {
+                rides: &mut rides,
+                alone: &mut alone,
+                goes_on: &mut goes_on,
+                has_room: most > 0,
+            },
+        );
         let numbers = |owners: Vec<Owner>| owners.iter().map(|owner| owner.0).collect();
         (numbers(rides), numbers(alone))
     }

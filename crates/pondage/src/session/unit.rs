@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use backend::lanes::Keys;
 use backend::moment::Moment;
 use backend::statement::Statement;
 use wire::pg::frame::{self, HEADER_BYTES};
@@ -33,6 +34,8 @@ pub struct Unit {
     /// The prepared statement that is bound; none: a Query, or the unnamed one in `bytes`.
     pub statement: Option<Arc<Statement>>,
     pub arrived: Moment,
+    /// What it locks, as far as that is known.
+    pub keys: Keys,
     /// The server that carries it; [`NONE`] while it waits.
     pub server: u32,
     /// How often it was sent and came to nothing.
@@ -56,6 +59,7 @@ impl Default for Unit {
             shape: NONE,
             statement: None,
             arrived: Moment(0),
+            keys: Keys::new(),
             server: NONE,
             tries: 0,
             company: 0,

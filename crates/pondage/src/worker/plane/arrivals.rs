@@ -18,12 +18,14 @@ impl Plane {
     /// A statement that travelled with others is answered whole.
     pub(super) fn unit_answered(&mut self, slot: u32) {
         let client = &mut self.clients[slot];
-        let Some(mut unit) = client.unit.take() else { return };
-        if unit.way == Way::Train && !unit.done {
-            unit.done = true;
-            client.unit = Some(unit);
+        if client.unit.as_ref().is_some_and(|unit| unit.way == Way::Train && !unit.done) {
+            self.release_keys(slot);
+            if let Some(unit) = &mut self.clients[slot].unit {
+                unit.done = true;
+            }
             return;
         }
+        let Some(unit) = client.unit.take() else { return };
         let long = client.out.len() >= LONG_ANSWER_BYTES;
         if let Some(begun) = &mut client.begun {
             // The client thinks that it was in its transaction: ReadyForQuery, which is the last

@@ -1,9 +1,9 @@
 //! Whose statements may travel together: those of clients with equal settings, reads apart from
 //! writes.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
+use backend::lanes::Lanes;
 use backend::settings::Settings;
 
 /// Groups of one pool; a client whose settings nobody else has when there are so many travels
@@ -23,14 +23,34 @@ pub struct Group {
     pub writes: bool,
     /// Texts can be read, and for writes: nobody has chosen how to commit or to wait for locks.
     sound: bool,
-    /// Clients whose statements wait, by arrival.
-    pub waiting: VecDeque<u32>,
+    /// Clients whose statements wait. Only writes have keys.
+    pub waiting: Lanes,
     pub carriers: Vec<u32>,
     /// The one that stands in the pool's queue for all.
     pub queued: Option<u32>,
 }
 
+/// Servers that carry a group's reads while they keep up.
+const CARRIERS: usize = 2;
+
+/// And its writes, where some have keys: while one waits for its flush others go on.
+const LANE_CARRIERS: usize = 4;
+
 impl Group {
+    pub fn most_carriers(&self) -> usize {
+        match (self.writes, self.waiting.has_keys()) {
+            (false, _) => CARRIERS,
+            (true, false) => 1,
+            (true, true) => LANE_CARRIERS,
+        }
+    }
+
+    /// How many of those who wait one train may take, so that other servers get some as well.
+    pub fn share(&self) -> usize {
+        let free = self.most_carriers().saturating_sub(self.carriers.len()) + 1;
+        self.waiting.len().div_ceil(free).max(1)
+    }
+
     fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.carriers.is_empty() && self.queued.is_none()
     }
@@ -59,7 +79,7 @@ impl Company {
                     settings: settings.clone(),
                     writes,
                     sound: is_sound(settings, defaults, writes),
-                    waiting: VecDeque::new(),
+                    waiting: Lanes::default(),
                     carriers: Vec::new(),
                     queued: None,
                 });
@@ -92,7 +112,7 @@ impl Company {
     /// Clients that wait, but for those that stand in the pool's queue.
     pub fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
         self.groups.iter().flat_map(|group| {
-            let gathered = group.waiting.iter().copied();
+            let gathered = group.waiting.waiting().map(|owner| owner.0);
             gathered.filter(|slot| group.queued != Some(*slot))
         })
     }
@@ -124,6 +144,10 @@ const UNSCANNABLE: [&str; 7] = ["BIG5", "GBK", "UHC", "GB18030", "SJIS", "SHIFT_
 
 #[cfg(test)]
 mod tests {
+    use backend::lanes::Keys;
+    use backend::moment::Moment;
+    use backend::reply::Owner;
+
     use super::*;
 
     fn of(pairs: &[(&str, &str)]) -> Arc<Settings> {
@@ -172,7 +196,7 @@ mod tests {
             let settings = of(&[("application_name", &n.to_string())]);
             let at = company.group(&settings, &Settings::default(), false).expect("there is room");
             if n % 4 == 0 {
-                company.groups[at].waiting.push_back(7);
+                company.groups[at].waiting.wait(Owner(7), Moment(0), Keys::new());
             }
         }
         assert!(company.groups.len() <= GROUPS_MAX);

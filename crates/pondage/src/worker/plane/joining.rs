@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use backend::reply::Owner;
 use backend::statement::Statement;
 use wire::pg::backend::TxStatus;
 use wire::pg::frame::{Header, HEADER_BYTES};
@@ -322,7 +323,7 @@ impl Plane {
         let client = &mut self.clients[slot];
         let company = &mut self.pools[client.pool as usize].company;
         let group = company.find(&client.settings, unit.way == Way::Train)?;
-        company.groups[group].waiting.push_back(slot);
+        company.groups[group].waiting.wait(Owner(slot), unit.arrived, unit.keys.clone());
         client.unit = Some(unit);
         client.hold = Hold::Joined;
         (client.asked, client.began) = (now, now);

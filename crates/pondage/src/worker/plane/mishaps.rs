@@ -17,6 +17,7 @@ const TRIES_MAX: u8 = 3;
 impl Plane {
     /// A statement came to nothing where it was, and left nothing: it is sent again.
     pub(super) fn unit_again(&mut self, slot: u32, again: Again) {
+        self.release_keys(slot);
         let client = &mut self.clients[slot];
         let Some(unit) = &mut client.unit else { return };
         if let Some(conn) = self.servers.get_mut(unit.server) {
@@ -58,18 +59,12 @@ impl Plane {
         if unit.tries >= TRIES_MAX {
             return self.travel_alone(slot, Why::Again);
         }
-        let (arrived, at) = (unit.arrived, client.pool as usize);
+        let (arrived, keys, at) = (unit.arrived, unit.keys.clone(), client.pool as usize);
         if let Some(shape) = self.pools[at].shapes.get_mut(unit.shape) {
             shape.again += 1;
         }
-        let clients = &self.clients;
         let waiting = &mut self.pools[at].company.groups[group].waiting;
-        let earlier = |slot: &u32| {
-            let unit = clients.get(*slot).and_then(|client| client.unit.as_ref());
-            unit.is_some_and(|unit| unit.arrived <= arrived)
-        };
-        let place = waiting.partition_point(earlier);
-        waiting.insert(place, slot);
+        waiting.wait(Owner(slot), arrived, keys);
         self.shares(at as u32);
     }
 
@@ -94,7 +89,8 @@ impl Plane {
         let at = self.clients[slot].pool as usize;
         let pool = &mut self.pools[at];
         let of = &mut pool.company.groups[group];
-        of.waiting.retain(|waiting| *waiting != slot);
+        let keys = self.clients[slot].unit.as_ref().map(|unit| unit.keys.clone());
+        of.waiting.remove(Owner(slot), &keys.unwrap_or_default());
         if of.queued == Some(slot) {
             of.queued = None;
             pool.pool.leave(slot);
@@ -104,6 +100,7 @@ impl Plane {
     /// A client goes, with its statement on its way or waiting.
     pub(super) fn unit_abandoned(&mut self, slot: u32) {
         self.leave_group(slot);
+        self.release_keys(slot);
         let Some(unit) = self.clients[slot].unit.take() else { return };
         self.clients[slot].corked = false;
         let server = unit.server;
@@ -171,6 +168,7 @@ impl Plane {
             _ => Owner::NOBODY,
         };
         let pool = conn.pool as usize;
+        owners.iter().for_each(|owner| self.release_keys(owner.0));
         self.pools[pool].company.remove_carrier(server);
         self.close_server(server);
         for ((owner, begun), within) in owners.into_iter().zip(begun).zip(within) {

@@ -315,6 +315,8 @@ pub struct Plane {
     shared: Vec<u32>,
     /// Shapes of the statements that a server has just answered.
     paced: Vec<u32>,
+    /// Who boards a trip, kept for its room.
+    rides: Vec<Owner>,
     pub effects: Vec<Effect>,
     /// Connections with bytes to write.
     pub written_clients: Vec<u32>,
@@ -379,6 +381,7 @@ impl Plane {
             spare_units: Vec::new(),
             shared: Vec::new(),
             paced: Vec::new(),
+            rides: Vec::new(),
             effects: Vec::new(),
             written_clients: Vec::new(),
             written_servers: Vec::new(),

@@ -8,16 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backend::carrier::TRIPS_MAX;
+use backend::lanes::Train;
 use backend::moment::Moment;
 use backend::reply::Owner;
 use backend::settings::Settings;
 
-use super::{Place, Plane};
+use super::{Place, Plane, PoolState};
 use crate::route::{Way, Why};
 use crate::session::client::NONE;
-
-/// Servers that carry a group's statements while they keep up.
-const CARRIERS: usize = 2;
 
 /// Statements that have waited so long may have another server.
 const PATIENCE: Duration = Duration::from_millis(1);
@@ -55,17 +53,16 @@ impl Plane {
         let now = self.now;
         let pool = &self.pools[at as usize];
         let of = &pool.company.groups[group];
-        let Some(&first) = of.waiting.front() else { return false };
+        let Some((first, arrived)) = of.waiting.first() else { return false };
+        let first = first.0;
         if pool.paused || of.queued.is_some() {
             return false;
         }
-        let arrived = self.clients[first].unit.as_ref().map_or(now, |unit| unit.arrived);
         // Who waits for a server of its own and came first is not overtaken.
         let overtakes = pool.pool.oldest_waiting().is_some_and(|(_, since)| since < arrived);
         let carrier = if overtakes { None } else { self.carrier_with_room(at, group) };
         if let Some(server) = carrier {
-            self.load(server, group);
-            return true;
+            return self.load(server, group);
         }
         let pool = &self.pools[at as usize];
         let of = &pool.company.groups[group];
@@ -73,15 +70,14 @@ impl Plane {
             let conn = &self.servers[**server];
             !conn.carrier.is_closed() && !self.retires(conn)
         });
-        let most = if of.writes { 1 } else { CARRIERS };
+        let most = of.most_carriers();
         let impatient = now.since(arrived) >= PATIENCE;
         if !(open.count() < most || impatient || overtakes) {
             return false;
         }
         if let Some(server) = self.idle_with(at, &of.settings.clone()) {
             self.carry(server, group);
-            self.load(server, group);
-            return true;
+            return self.load(server, group);
         }
         if pool.pool.idle().is_empty() || pool.pool.waiting() > 0 {
             self.queue_up(at, group, first, arrived);
@@ -175,47 +171,81 @@ impl Plane {
         conn.last_client = 0;
     }
 
-    /// Writes one trip.
-    fn load(&mut self, server: u32, group: usize) {
-        let conn = &self.servers[server];
-        let at = conn.pool as usize;
-        let config = &self.pools[at].config;
+    /// Writes one trip. False: nobody who waits may be on it.
+    fn load(&mut self, server: u32, group: usize) -> bool {
+        let at = self.servers[server].pool as usize;
         let writes = self.pools[at].company.groups[group].writes;
-        let trips = if writes { 1 } else { TRIPS_MAX };
-        let room = conn.carrier.room(config.coalesce_depth as usize, trips);
-        if writes {
+        let mut rides = std::mem::take(&mut self.rides);
+        let mut alone = Vec::new();
+        self.board(server, group, &mut rides, &mut alone);
+        for owner in alone {
+            self.travel_alone(owner.0, Why::Again);
+        }
+        let loaded = !rides.is_empty();
+        if writes && loaded {
             self.begin_train(server);
         }
-        // What is slow makes short trips: the last of one is not to wait until it stalls.
-        let budget = self.pools[at].config.coalesce_stall / 2;
-        let mut expected = Duration::ZERO;
         let mut open = false;
-        for _ in 0..room {
-            if expected > budget {
-                break;
-            }
-            let waiting = &mut self.pools[at].company.groups[group].waiting;
-            let Some(slot) = waiting.pop_front() else { break };
+        for owner in rides.drain(..) {
+            let slot = owner.0;
             let Some(mut unit) = self.clients.get_mut(slot).and_then(|client| client.unit.take())
             else {
                 continue;
             };
-            let shape = self.pools[at].shapes.get(unit.shape);
-            expected += shape.map_or(Duration::ZERO, |shape| shape.history.pace());
             let conn = &mut self.servers[server];
-            conn.carrier.board(Owner(slot), self.now);
+            conn.carrier.board(owner, self.now);
             (unit.server, unit.unparsed) = (server, false);
             open = self.write_unit(server, slot, &unit, open);
             self.clients[slot].corked = writes;
             self.clients[slot].unit = Some(unit);
         }
+        self.rides = rides;
         if open {
             self.end_batch(server);
         }
-        let pool = &mut self.pools[at];
+        if !loaded {
+            self.settle_carrier(server);
+            return false;
+        }
+        self.depart(server);
+        if writes {
+            self.end_train(server);
+        }
+        true
+    }
+
+    /// Chooses who rides: what has waited longest, as long as it is not too much for one trip.
+    fn board(&mut self, server: u32, group: usize, rides: &mut Vec<Owner>, alone: &mut Vec<Owner>) {
+        let carrier = &self.servers[server].carrier;
+        let at = self.servers[server].pool as usize;
+        let PoolState { company, config, shapes, .. } = &mut self.pools[at];
+        let of = &mut company.groups[group];
+        let trips = if of.writes { 1 } else { TRIPS_MAX };
+        let mut room = carrier.room(config.coalesce_depth as usize, trips);
+        if of.writes {
+            room = room.min(of.share());
+        }
+        // What is slow makes short trips: the last of one is not to wait until it stalls.
+        let budget = config.coalesce_stall / 2;
+        let mut expected = Duration::ZERO;
+        let clients = &self.clients;
+        let mut goes_on = |owner: Owner| {
+            let unit = clients.get(owner.0).and_then(|client| client.unit.as_ref());
+            let shape = unit.and_then(|unit| shapes.get(unit.shape));
+            expected += shape.map_or(Duration::ZERO, |shape| shape.history.pace());
+            room -= 1;
+            room > 0 && expected <= budget
+        };
+        let has_room = room > 0;
+        of.waiting.load(server, Train { rides, alone, goes_on: &mut goes_on, has_room });
+    }
+
+    /// What has boarded is written.
+    fn depart(&mut self, server: u32) {
+        let conn = &mut self.servers[server];
+        let pool = &mut self.pools[conn.pool as usize];
         pool.totals.coalesced.trips += 1;
         pool.totals.server_assignment_count += 1;
-        let conn = &mut self.servers[server];
         let company = conn.carrier.len().min(usize::from(u16::MAX)) as u16;
         for owner in conn.carrier.boarding() {
             let Some(client) = self.clients.get_mut(owner.0) else { continue };
@@ -226,9 +256,17 @@ impl Plane {
             pool.totals.wait_time.record(waited);
         }
         conn.carrier.depart();
-        if writes {
-            self.end_train(server);
-        }
+    }
+
+    /// A statement on a train holds no lock any more: it has committed, or failed.
+    pub(super) fn release_keys(&mut self, slot: u32) {
+        let Some(group) = self.group_of(slot) else { return };
+        let client = &self.clients[slot];
+        let Some(unit) = client.unit.as_ref().filter(|unit| unit.server != NONE && !unit.done)
+        else {
+            return;
+        };
+        self.pools[client.pool as usize].company.groups[group].waiting.done(&unit.keys);
     }
 
     /// A server that carries statements has been read: with nothing in flight it is given back,
@@ -270,9 +308,8 @@ impl Plane {
             let stalls =
                 carriers.filter_map(move |server| self.servers[server].carrier.stalls_at(limit));
             let waits = pool.company.groups.iter().filter_map(|group| {
-                let &first = group.waiting.front().filter(|_| group.queued.is_none())?;
-                let unit = self.clients.get(first)?.unit.as_ref()?;
-                (!pool.paused).then(|| unit.arrived.after(PATIENCE))
+                let (_, arrived) = group.waiting.first().filter(|_| group.queued.is_none())?;
+                (!pool.paused).then(|| arrived.after(PATIENCE))
             });
             stalls.chain(waits)
         });
