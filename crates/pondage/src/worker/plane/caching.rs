@@ -108,7 +108,12 @@ pub(super) struct Ground {
 }
 
 /// Names of UTF-8, as PostgreSQL reports it and as clients spell it.
-pub(super) const UTF8: [&str; 3] = ["UTF8", "UTF-8", "unicode"];
+const UTF8: [&str; 3] = ["UTF8", "UTF-8", "unicode"];
+
+pub(super) fn is_utf8(settings: &Settings) -> bool {
+    let encoding = settings.get("client_encoding");
+    encoding.is_some_and(|encoding| UTF8.iter().any(|utf8| encoding.eq_ignore_ascii_case(utf8)))
+}
 
 /// Settings on which the text of a value may depend.
 ///
@@ -197,9 +202,7 @@ impl PoolCache {
         }
         let ground = Ground {
             sound: is_sound(settings, defaults, false),
-            utf8: settings.get("client_encoding").is_some_and(|encoding| {
-                UTF8.iter().any(|utf8| encoding.eq_ignore_ascii_case(utf8))
-            }),
+            utf8: is_utf8(settings),
             encoding: store.hash(&encoding),
             formatting: store.hash(&formatting),
         };

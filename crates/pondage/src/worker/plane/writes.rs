@@ -10,7 +10,7 @@ use cache::written::{add, Places};
 use wire::pg::backend::TxStatus;
 use wire::pg::frontend::{self, BindTail};
 
-use super::caching::UTF8;
+use super::caching::is_utf8;
 use super::statements::Named;
 use super::Plane;
 use crate::route::Writes;
@@ -52,30 +52,26 @@ impl Plane {
         if self.writes_unseen(slot) || sql::transaction(text).is_some() {
             return;
         }
-        let Some(shared) = self.kept_of(slot) else { return };
         if !self.scan.scan(text) {
             // It may be several statements, some of them COMMIT.
             self.note_unknown(slot);
             return self.chained(slot);
         }
-        let generation = shared.watch.list().generation;
-        let client = &self.clients[slot];
-        let pool = &mut self.pools[client.pool as usize];
+        let pool = &mut self.pools[self.clients[slot].pool as usize];
         let id = pool.shapes.of(self.scan.shape());
         let verdict = pool.shapes.get(id).and_then(|shape| shape.verdict.as_deref());
-        let places = match verdict.map(|verdict| &verdict.writes) {
+        match verdict.map(|verdict| verdict.writes.clone()) {
             Some(Writes::Nothing) => return,
             Some(Writes::Rows(written)) => {
-                let encoding = client.settings.get("client_encoding");
-                let utf8 = encoding.is_some_and(|encoding| {
-                    UTF8.iter().any(|utf8| encoding.eq_ignore_ascii_case(utf8))
-                });
-                let literals = self.scan.literals();
-                written.places(&Asked { text, literals, utf8, bind }, &shared)
+                let Some(shared) = self.kept_of(slot) else { return };
+                let generation = shared.watch.list().generation;
+                let utf8 = is_utf8(&self.clients[slot].settings);
+                let asked = Asked { text, literals: self.scan.literals(), utf8, bind };
+                let places = written.places(&asked, &shared);
+                self.add_written(slot, &places, generation);
             }
-            Some(Writes::Anything) | None => Places::from_slice(&[Place::ANYTHING]),
-        };
-        self.add_written(slot, &places, generation);
+            Some(Writes::Anything) | None => self.note_unknown(slot),
+        }
         if ["commit", "end"].iter().any(|word| sql::after(text, &[word]).is_some()) {
             self.chained(slot);
         }
