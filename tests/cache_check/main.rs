@@ -39,6 +39,9 @@ const TIME: Duration = Duration::from_secs(30);
 /// A round of the gateway.
 const ROUND: Duration = Duration::from_secs(4);
 
+/// Of the answers that are looked at, so many come from the cache in each round.
+const HITS_MIN: u64 = 10;
+
 /// Within this time a broken cache has to be found out.
 const FOUND_WITHIN: Duration = Duration::from_secs(15);
 
@@ -78,7 +81,8 @@ fn judge(door: &Door, time: Duration) {
     println!(
         "{done} rounds, {asked} reads; {hits} of those looked at were answered from the cache"
     );
-    assert!(hits * 20 > asked / reader::LOOKS_ONE_OF, "hardly anything came from the cache");
+    // How many were judged proves something, not their share of what a fast machine asks.
+    assert!(hits > done * HITS_MIN, "hardly anything came from the cache");
 }
 
 #[test]

@@ -1,18 +1,20 @@
 //! Writes through the gateway whose clients have been told that they are done: whoever reads
 //! afterwards sees them, whichever session wrote.
 //!
-//! The stream tells of a commit a moment after its client was. So what a write may have changed is
-//! counted in a few thousand *places* before the client is told, by the tags that answers depend
-//! on. Who finds a place changed since it last looked waits until the stream has come as far as
-//! PostgreSQL was at that moment. Two things that share a place cost a wait now and then.
+//! The stream tells of a commit a moment after its client was. So before the client is told, what
+//! its write may have changed is marked in some thousand *places*, by the tags that answers depend
+//! on, with a number that grows. Whoever finds a number that is not known to be applied waits until
+//! the stream has come as far as PostgreSQL was when the number was first seen. Two things that
+//! share a place cost a wait now and then.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::position::{Pulses, Seen};
 use crate::tags::Tag;
 
 /// A power of two.
-const PLACES: usize = 4096;
+const PLACES: usize = 1 << 14;
 
 /// Where something that may have been written is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,66 +33,49 @@ impl Place {
 /// Told by all workers of a database.
 #[derive(Debug)]
 pub struct Acks {
-    total: AtomicU64,
+    last: AtomicU64,
+    /// The last number of each.
     places: Box<[AtomicU64]>,
 }
 
 impl Default for Acks {
     fn default() -> Acks {
         let places = std::iter::repeat_with(AtomicU64::default).take(PLACES).collect();
-        Acks { total: AtomicU64::new(0), places }
+        Acks { last: AtomicU64::new(0), places }
     }
 }
 
 impl Acks {
-    /// To be called before the writer is told.
+    /// To be called when PostgreSQL has said that it is done, and before the writer is told.
     pub fn tell(&self, written: &[Place]) {
-        for place in written {
-            self.places[usize::from(place.0)].fetch_add(1, Ordering::Release);
+        if written.is_empty() {
+            return;
         }
-        if !written.is_empty() {
-            self.total.fetch_add(1, Ordering::Release);
+        let number = self.last.fetch_add(1, Ordering::AcqRel) + 1;
+        for place in written {
+            self.places[usize::from(place.0)].fetch_max(number, Ordering::AcqRel);
         }
     }
 }
 
-/// What one worker knows of them.
-#[derive(Debug)]
-pub struct Acked {
-    total: Known,
-    places: Box<[Known]>,
-}
-
-/// A count, and how far PostgreSQL may have been when it was first seen.
-#[derive(Debug, Clone, Copy, Default)]
-struct Known {
-    count: u64,
+/// How far PostgreSQL may have been when this number was first seen.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    number: u64,
     seen: Seen,
 }
 
-impl Known {
-    /// What has to be told and applied first, if anything has.
-    fn look(&mut self, count: u64, pulses: &Pulses, applied: u64) -> Result<(), Seen> {
-        if self.count != count {
-            *self = Known { count, seen: pulses.now() };
-        }
-        match pulses.resolve(self.seen) {
-            Some(lsn) if lsn <= applied => {
-                // Positions of pulses are forgotten after a while.
-                self.seen = Seen::default();
-                Ok(())
-            }
-            Some(lsn) => Err(Seen::Lsn(lsn)),
-            None => Err(self.seen),
-        }
-    }
+/// What one worker knows of them.
+#[derive(Debug, Default)]
+pub struct Acked {
+    /// All up to this number is applied.
+    applied: u64,
+    /// What is not, in order.
+    marks: VecDeque<Mark>,
 }
 
-impl Default for Acked {
-    fn default() -> Acked {
-        Acked { total: Known::default(), places: vec![Known::default(); PLACES].into() }
-    }
-}
+/// Marks that are kept; beyond it the oldest counts as the one behind it.
+const MARKS_MAX: usize = 64;
 
 impl Acked {
     /// Whether all that was acknowledged by now, and that an answer with these tags may depend on,
@@ -105,16 +90,46 @@ impl Acked {
         pulses: &Pulses,
         applied: u64,
     ) -> Result<(), Seen> {
-        let total = acks.total.load(Ordering::Acquire);
-        if self.total.look(total, pulses, applied).is_ok() {
+        let last = acks.last.load(Ordering::Acquire);
+        if last == self.applied {
+            return Ok(());
+        }
+        self.mark(last, pulses);
+        while let Some(mark) = self.marks.front() {
+            if pulses.resolve(mark.seen).is_none_or(|lsn| lsn > applied) {
+                break;
+            }
+            self.applied = mark.number;
+            self.marks.pop_front();
+        }
+        if self.applied >= last {
             return Ok(());
         }
         for place in tags.iter().map(|tag| Place::of(*tag)).chain([Place::ANYTHING]) {
-            let at = usize::from(place.0);
-            let count = acks.places[at].load(Ordering::Acquire);
-            self.places[at].look(count, pulses, applied)?;
+            let number = acks.places[usize::from(place.0)].load(Ordering::Acquire);
+            if number <= self.applied {
+                continue;
+            }
+            // It may have been told since `last` was read.
+            self.mark(number, pulses);
+            let at = self.marks.partition_point(|mark| mark.number < number);
+            let seen = self.marks.get(at).map_or_else(|| pulses.now(), |mark| mark.seen);
+            return Err(pulses.resolve(seen).map_or(seen, Seen::Lsn));
         }
         Ok(())
+    }
+
+    /// Up to this number all has been acknowledged.
+    fn mark(&mut self, number: u64, pulses: &Pulses) {
+        let seen = pulses.now();
+        match self.marks.back_mut() {
+            Some(mark) if mark.number >= number => {}
+            Some(mark) if mark.seen == seen => mark.number = number,
+            _ => self.marks.push_back(Mark { number, seen }),
+        }
+        if self.marks.len() > MARKS_MAX {
+            self.marks.pop_front();
+        }
     }
 }
 
@@ -145,6 +160,37 @@ mod tests {
         acks.tell(&[Place::ANYTHING]);
         assert!(acked.are_applied(&acks, &[other], &pulses, 120).is_err());
         assert!(acked.are_applied(&acks, &[], &pulses, 120).is_err());
+    }
+
+    #[test]
+    fn what_was_applied_unseen_is_not_waited_for() {
+        let tags = Tags::new(1 << 10, 1);
+        let (row, other) = (tags.any(1), tags.any(2));
+        let (acks, mut acked, mut pulses) = (Acks::default(), Acked::default(), Pulses::default());
+        acks.tell(&[Place::of(row), Place::ANYTHING]);
+        assert!(acked.are_applied(&acks, &[other], &pulses, 0).is_err());
+        pulses.send();
+        pulses.answer(b"5:5:", 100, 0);
+        assert_eq!(acked.are_applied(&acks, &[other], &pulses, 100), Ok(()));
+        // Something else is written; the row was never looked at, and is known all the same.
+        acks.tell(&[Place::of(other)]);
+        assert_eq!(acked.are_applied(&acks, &[row], &pulses, 100), Ok(()));
+        assert!(acked.are_applied(&acks, &[other], &pulses, 100).is_err());
+    }
+
+    #[test]
+    fn who_is_far_behind_remembers_only_so_much() {
+        let tags = Tags::new(1 << 10, 1);
+        let row = tags.any(1);
+        let (acks, mut acked, mut pulses) = (Acks::default(), Acked::default(), Pulses::default());
+        for n in 0..MARKS_MAX as u64 * 3 {
+            acks.tell(&[Place::of(row)]);
+            assert!(acked.are_applied(&acks, &[row], &pulses, 50).is_err());
+            pulses.send();
+            pulses.answer(format!("{n}:{n}:").as_bytes(), 100 + n, 50);
+        }
+        assert!(acked.marks.len() <= MARKS_MAX);
+        assert_eq!(acked.are_applied(&acks, &[row], &pulses, 1_000), Ok(()));
     }
 
     #[test]

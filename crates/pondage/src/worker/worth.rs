@@ -9,6 +9,10 @@ const WINDOW: u32 = 4096;
 /// Windows without gain before the shape is left alone. The first ones fill what is empty.
 const PATIENCE: u32 = 8;
 
+/// Where memory is full nothing is learnt from those who only come again, and a quarter of a window
+/// tells as much.
+const FULL_COUNTS: u32 = 4;
+
 /// One of so many looks has to find something, or somebody who has been here before. A look costs
 /// about a hundredth of a trip.
 const GAIN_ONE_OF: u32 = 64;
@@ -35,10 +39,12 @@ impl Worth {
         true
     }
 
-    /// It was looked for. `gain`: it was found, or will be the next time.
-    pub fn looked(&mut self, gain: bool) {
-        self.looks += 1;
-        self.gains += u32::from(gain);
+    /// It was looked for. `gain`: it was found, or will be the next time. `full`: there is no room
+    /// for more.
+    pub fn looked(&mut self, gain: bool, full: bool) {
+        let counts = if full { FULL_COUNTS } else { 1 };
+        self.looks += counts;
+        self.gains += u32::from(gain) * counts;
         if self.looks < WINDOW {
             return;
         }
@@ -118,9 +124,19 @@ mod tests {
     fn looks(worth: &mut Worth, times: u32, hit_one_of: u32) {
         for n in 0..times {
             if worth.is_tried() {
-                worth.looked(hit_one_of > 0 && n % hit_one_of == 0);
+                worth.looked(hit_one_of > 0 && n % hit_one_of == 0, false);
             }
         }
+    }
+
+    #[test]
+    fn where_memory_is_full_it_is_known_sooner() {
+        let mut worth = Worth::default();
+        for _ in 0..WINDOW / FULL_COUNTS * PATIENCE {
+            assert!(worth.is_tried() && !worth.rests());
+            worth.looked(false, true);
+        }
+        assert!(worth.rests());
     }
 
     #[test]

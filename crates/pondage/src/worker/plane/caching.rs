@@ -108,7 +108,12 @@ pub(super) struct Ground {
 }
 
 /// Names of UTF-8, as PostgreSQL reports it and as clients spell it.
-pub(super) const UTF8: [&str; 3] = ["UTF8", "UTF-8", "unicode"];
+const UTF8: [&str; 3] = ["UTF8", "UTF-8", "unicode"];
+
+pub(super) fn is_utf8(settings: &Settings) -> bool {
+    let encoding = settings.get("client_encoding");
+    encoding.is_some_and(|encoding| UTF8.iter().any(|utf8| encoding.eq_ignore_ascii_case(utf8)))
+}
 
 /// Settings on which the text of a value may depend.
 ///
@@ -197,9 +202,7 @@ impl PoolCache {
         }
         let ground = Ground {
             sound: is_sound(settings, defaults, false),
-            utf8: settings.get("client_encoding").is_some_and(|encoding| {
-                UTF8.iter().any(|utf8| encoding.eq_ignore_ascii_case(utf8))
-            }),
+            utf8: is_utf8(settings),
             encoding: store.hash(&encoding),
             formatting: store.hash(&formatting),
         };
@@ -284,6 +287,7 @@ impl Plane {
             return Look::Pass;
         }
         let hash = store.hash(request.key());
+        let full = store.is_full();
         let describes = ask.bound.as_ref().is_none_or(|bound| bound.describe);
         match store.get(hash, request.key()) {
             Found::Entry(entry)
@@ -293,7 +297,7 @@ impl Plane {
                 if config.cache == CacheMode::Advise {
                     totals.advised += 1;
                     shape.advised += 1;
-                    shape.worth.looked(true);
+                    shape.worth.looked(true, full);
                     return Look::Pass;
                 }
                 let own = named.as_ref().map(|named| (named.freshness, named.max_lag));
@@ -342,7 +346,7 @@ impl Plane {
         // What nobody has asked for may never be asked for again.
         let known = self.common.caches.doorkeeper.knows(hash);
         // Who has been here before is a hit the next time, unless what is kept does not stay.
-        shape.worth.looked(known && !database.store.is_full());
+        shape.worth.looked(known && !full, full);
         if named.is_none() && !known {
             return Look::Pass;
         }
@@ -408,7 +412,13 @@ impl Plane {
         }
         let took = now.since(since);
         let cache = self.pools[client.pool as usize].cache.as_ref().map(|cache| cache.at);
+        let mut full = false;
         if let Some(database) = cache.and_then(|at| self.caches.get_mut(at)) {
+            full = database.store.is_full();
+            if let Some(reads) = &mut client.reads {
+                // Pulses are forgotten, and it would have seen more than it has.
+                reads.seen = database.pulses.resolve(reads.seen).map_or(reads.seen, Seen::Lsn);
+            }
             database.patience.hit();
             if since < now && !slow {
                 database.patience.waited(took);
@@ -433,7 +443,7 @@ impl Plane {
             (shape.way, shape.why) = (Way::Kept, Why::Free);
             shape.calls += 1;
             shape.hits += 1;
-            shape.worth.looked(true);
+            shape.worth.looked(true, full);
             shape.time.record(took.as_micros() as u64);
         }
         match &ask.bound {

@@ -10,7 +10,7 @@ use cache::written::{add, Places};
 use wire::pg::backend::TxStatus;
 use wire::pg::frontend::{self, BindTail};
 
-use super::caching::UTF8;
+use super::caching::is_utf8;
 use super::statements::Named;
 use super::Plane;
 use crate::route::Writes;
@@ -19,6 +19,8 @@ use crate::route::Writes;
 #[derive(Debug, Default)]
 pub struct Wrote {
     places: Places,
+    /// Of what was watched when it was noted: places of what came later are not among these.
+    generation: u64,
     /// `COMMIT AND CHAIN`: it is done, though a transaction goes on.
     chained: bool,
 }
@@ -50,29 +52,26 @@ impl Plane {
         if self.writes_unseen(slot) || sql::transaction(text).is_some() {
             return;
         }
-        let Some(shared) = self.kept_of(slot) else { return };
         if !self.scan.scan(text) {
             // It may be several statements, some of them COMMIT.
-            self.add_written(slot, &[Place::ANYTHING]);
+            self.note_unknown(slot);
             return self.chained(slot);
         }
-        let client = &self.clients[slot];
-        let pool = &mut self.pools[client.pool as usize];
+        let pool = &mut self.pools[self.clients[slot].pool as usize];
         let id = pool.shapes.of(self.scan.shape());
         let verdict = pool.shapes.get(id).and_then(|shape| shape.verdict.as_deref());
-        let places = match verdict.map(|verdict| &verdict.writes) {
+        match verdict.map(|verdict| verdict.writes.clone()) {
             Some(Writes::Nothing) => return,
             Some(Writes::Rows(written)) => {
-                let encoding = client.settings.get("client_encoding");
-                let utf8 = encoding.is_some_and(|encoding| {
-                    UTF8.iter().any(|utf8| encoding.eq_ignore_ascii_case(utf8))
-                });
-                let literals = self.scan.literals();
-                written.places(&Asked { text, literals, utf8, bind }, &shared)
+                let Some(shared) = self.kept_of(slot) else { return };
+                let generation = shared.watch.list().generation;
+                let utf8 = is_utf8(&self.clients[slot].settings);
+                let asked = Asked { text, literals: self.scan.literals(), utf8, bind };
+                let places = written.places(&asked, &shared);
+                self.add_written(slot, &places, generation);
             }
-            Some(Writes::Anything) | None => Places::from_slice(&[Place::ANYTHING]),
-        };
-        self.add_written(slot, &places);
+            Some(Writes::Anything) | None => self.note_unknown(slot),
+        }
         if ["commit", "end"].iter().any(|word| sql::after(text, &[word]).is_some()) {
             self.chained(slot);
         }
@@ -105,14 +104,16 @@ impl Plane {
     /// Something goes to PostgreSQL of which it is not known what it does.
     pub(super) fn note_unknown(&mut self, slot: u32) {
         if !self.writes_unseen(slot) {
-            self.add_written(slot, &[Place::ANYTHING]);
+            self.add_written(slot, &[Place::ANYTHING], 0);
         }
     }
 
-    fn add_written(&mut self, slot: u32, places: &[Place]) {
-        if !places.is_empty() {
-            add(&mut self.clients[slot].wrote.get_or_insert_default().places, places);
+    fn add_written(&mut self, slot: u32, places: &[Place], generation: u64) {
+        if places.is_empty() {
+            return;
         }
+        let first = || Box::new(Wrote { generation, ..Wrote::default() });
+        add(&mut self.clients[slot].wrote.get_or_insert_with(first).places, places);
     }
 
     fn chained(&mut self, slot: u32) {
@@ -129,7 +130,10 @@ impl Plane {
             return;
         }
         if let Some(shared) = self.kept_of(slot) {
-            shared.acks.tell(&wrote.places);
+            match shared.watch.list().generation == wrote.generation {
+                true => shared.acks.tell(&wrote.places),
+                false => shared.acks.tell(&[Place::ANYTHING]),
+            }
         }
         // Some of it may belong to what is still on its way.
         if self.servers.get(client.server).is_none_or(|conn| conn.server.is_quiet()) {
