@@ -23,6 +23,14 @@ use crate::reply::Owner;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(pub u64);
 
+/// Statements of different classes don't share a train.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Class {
+    pub id: u8,
+    /// Nor do those of different lanes.
+    pub one_lane: bool,
+}
+
 /// Mostly one.
 pub type Keys = SmallVec<[Key; 2]>;
 
@@ -43,6 +51,7 @@ pub struct Car {
     pub arrived: Moment,
     /// None: it conflicts with nobody, as far as is known.
     pub keys: Keys,
+    pub class: Class,
     /// So many trains left without it, because another of its keys was not free.
     passed: u8,
 }
@@ -67,12 +76,20 @@ pub struct Train<'a> {
     /// Somebody rides; whether there is room for more.
     pub goes_on: &'a mut dyn FnMut(Owner) -> bool,
     pub has_room: bool,
+    /// Of all who ride; none while nobody does.
+    pub class: Option<Class>,
 }
 
 impl Train<'_> {
-    fn take(&mut self, owner: Owner) {
-        self.rides.push(owner);
-        self.has_room = (self.goes_on)(owner);
+    /// Whether a statement may ride: in the lane that is being loaded, if that is not the first.
+    fn takes(&self, class: Class, first_lane: bool) -> bool {
+        self.class.is_none_or(|of| of == class && (first_lane || !of.one_lane))
+    }
+
+    fn take(&mut self, car: &Car) {
+        self.class = Some(car.class);
+        self.rides.push(car.owner);
+        self.has_room = (self.goes_on)(car.owner);
     }
 }
 
@@ -118,7 +135,7 @@ impl Lanes {
 
     /// A statement has arrived, or comes back because it came to nothing: its place is that of its
     /// arrival.
-    pub fn wait(&mut self, owner: Owner, arrived: Moment, keys: Keys) {
+    pub fn wait(&mut self, owner: Owner, arrived: Moment, keys: Keys, class: Class) {
         self.waiting += 1;
         let queue = match keys.first() {
             None => &mut self.free,
@@ -136,7 +153,7 @@ impl Lanes {
             }
             _ => queue.len(),
         };
-        queue.insert(place, Car { owner, arrived, keys, passed: 0 });
+        queue.insert(place, Car { owner, arrived, keys, class, passed: 0 });
     }
 
     /// Who waits no more. `keys` are those that it waits with. False: it did not wait.
@@ -156,18 +173,22 @@ impl Lanes {
     }
 
     /// Fills a train for this server: those without a key, then lane after lane.
-    pub fn load(&mut self, server: u32, mut train: Train<'_>) {
+    pub fn load(&mut self, server: u32, train: &mut Train<'_>) {
         while train.has_room {
+            // Of each of them nobody knows which lane is its.
+            if !self.free.front().is_some_and(|car| train.takes(car.class, false)) {
+                break;
+            }
             let Some(car) = self.free.pop_front() else { break };
             self.waiting -= 1;
-            train.take(car.owner);
+            train.take(&car);
         }
         for _ in 0..self.ready.len().min(LOOKS_MAX) {
             if !train.has_room {
                 break;
             }
             let Some(key) = self.ready.pop_front() else { break };
-            self.load_lane(key, server, &mut train);
+            self.load_lane(key, server, train);
             self.make_ready(key);
         }
     }
@@ -179,9 +200,14 @@ impl Lanes {
             // Another train has taken the key for a statement of another lane.
             return;
         }
+        let first_lane = train.rides.is_empty();
         let mut passed = 0;
         while train.has_room && passed < PASSED_MAX {
             let Some(lane) = self.lanes.get_mut(&key) else { return };
+            let takes = |car: &Car| train.takes(car.class, first_lane);
+            if !lane.waiting.get(passed).is_some_and(takes) {
+                return;
+            }
             let Some(mut car) = lane.waiting.remove(passed) else { return };
             let free = |key: &Key| {
                 let holder = self.lanes.get(key).and_then(|lane| lane.server);
@@ -189,7 +215,7 @@ impl Lanes {
             };
             if car.keys[1..].iter().all(free) {
                 self.waiting -= 1;
-                train.take(car.owner);
+                train.take(&car);
                 self.hold(server, &car.keys);
             } else if car.passed >= PASSES_MAX {
                 self.waiting -= 1;
@@ -254,6 +280,9 @@ mod tests {
         keys.iter().map(|key| Key(*key)).collect()
     }
 
+    const PLAIN: Class = Class { id: 0, one_lane: false };
+    const SECLUDED: Class = Class { id: 1, one_lane: true };
+
     fn load(lanes: &mut Lanes, server: u32, most: usize) -> (Vec<u32>, Vec<u32>) {
         let (mut rides, mut alone) = (Vec::new(), Vec::new());
         let mut left = most;
@@ -261,15 +290,14 @@ mod tests {
             left -= 1;
             left > 0
         };
-        lanes.load(
-            server,
-            Train {
-                rides: &mut rides,
-                alone: &mut alone,
-                goes_on: &mut goes_on,
-                has_room: most > 0,
-            },
-        );
+        let mut train = Train {
+            rides: &mut rides,
+            alone: &mut alone,
+            goes_on: &mut goes_on,
+            has_room: most > 0,
+            class: None,
+        };
+        lanes.load(server, &mut train);
         let numbers = |owners: Vec<Owner>| owners.iter().map(|owner| owner.0).collect();
         (numbers(rides), numbers(alone))
     }
@@ -277,7 +305,7 @@ mod tests {
     fn of(cars: &[&[u64]]) -> Lanes {
         let mut lanes = Lanes::default();
         for (at, of) in cars.iter().enumerate() {
-            lanes.wait(Owner(at as u32), Moment(at as u64), keys(of));
+            lanes.wait(Owner(at as u32), Moment(at as u64), keys(of), PLAIN);
         }
         lanes
     }
@@ -288,7 +316,7 @@ mod tests {
         assert_eq!(load(&mut lanes, 0, 4).0, [4, 0, 2, 6]);
         assert_eq!(load(&mut lanes, 1, 9).0, [1, 5, 3]);
         assert!(lanes.is_empty());
-        lanes.wait(Owner(7), Moment(7), keys(&[1]));
+        lanes.wait(Owner(7), Moment(7), keys(&[1]), PLAIN);
         assert_eq!(load(&mut lanes, 1, 9).0, [], "its key is on another server");
         for _ in 0..3 {
             lanes.done(&keys(&[1]));
@@ -317,7 +345,7 @@ mod tests {
         assert_eq!(load(&mut lanes, 0, 9).0, [], "now the first of its keys is away");
         lanes.done(&keys(&[2]));
         assert_eq!(load(&mut lanes, 0, 9).0, [1]);
-        lanes.wait(Owner(3), Moment(3), keys(&[1]));
+        lanes.wait(Owner(3), Moment(3), keys(&[1]), PLAIN);
         assert_eq!(load(&mut lanes, 1, 9).0, [], "it is taken by who waits elsewhere");
         assert_eq!(load(&mut lanes, 0, 9).0, [], "and not looked at before it is free");
         lanes.done(&keys(&[2, 1]));
@@ -340,10 +368,35 @@ mod tests {
         let mut lanes = of(&[&[1], &[1], &[1]]);
         assert_eq!(load(&mut lanes, 0, 1).0, [0]);
         lanes.done(&keys(&[1]));
-        lanes.wait(Owner(0), Moment(0), keys(&[1]));
+        lanes.wait(Owner(0), Moment(0), keys(&[1]), PLAIN);
         assert!(lanes.remove(Owner(1), &keys(&[1])));
         assert!(!lanes.remove(Owner(1), &keys(&[1])));
         assert_eq!(load(&mut lanes, 0, 9).0, [0, 2]);
+    }
+
+    fn class_of(owner: u32) -> Class {
+        if owner % 4 == 0 {
+            SECLUDED
+        } else {
+            PLAIN
+        }
+    }
+
+    #[test]
+    fn classes_do_not_mix_and_some_stay_in_their_lane() {
+        let mut lanes = Lanes::default();
+        for (owner, of, class) in
+            [(0, 1, PLAIN), (1, 2, SECLUDED), (2, 1, SECLUDED), (3, 1, PLAIN), (4, 2, SECLUDED)]
+        {
+            lanes.wait(Owner(owner), Moment(u64::from(owner)), keys(&[of]), class);
+        }
+        assert_eq!(load(&mut lanes, 0, 9).0, [0], "behind it comes one of another class");
+        assert_eq!(load(&mut lanes, 1, 9).0, [1, 4]);
+        lanes.done(&keys(&[1]));
+        assert_eq!(load(&mut lanes, 0, 9).0, [2]);
+        lanes.wait(Owner(5), Moment(5), keys(&[]), SECLUDED);
+        lanes.wait(Owner(6), Moment(6), keys(&[]), SECLUDED);
+        assert_eq!(load(&mut lanes, 2, 9).0, [5], "nobody knows whose rows it locks");
     }
 
     #[derive(Debug, Clone)]
@@ -390,12 +443,20 @@ mod tests {
                     Step::Wait(of) => {
                         let owner = all.len() as u32;
                         all.push(keys(&of));
-                        lanes.wait(Owner(owner), Moment(u64::from(owner)), keys(&of));
+                        let class = class_of(owner);
+                        lanes.wait(Owner(owner), Moment(u64::from(owner)), keys(&of), class);
                         waiting.push(owner);
                     }
                     Step::Load { server, most } => {
                         let (rides, alone) = load(&mut lanes, server, most);
                         prop_assert!(rides.len() <= most);
+                        for owner in &rides {
+                            let class = class_of(rides[0]);
+                            prop_assert_eq!(class_of(*owner), class);
+                            let first = all[rides[0] as usize].first();
+                            let alike = first.is_some() && all[*owner as usize].first() == first;
+                            prop_assert!(alike || !class.one_lane || rides.len() == 1);
+                        }
                         waiting.retain(|owner| !rides.contains(owner) && !alone.contains(owner));
                         for owner in rides {
                             for (other, elsewhere) in &riding {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Coalesce, PoolConfig};
+use crate::procedures::Call;
 
 /// With whom statements of a shape may travel, as far as parser and catalogues can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +33,8 @@ pub struct Verdict {
     /// What its answers depend on, or why they can't be kept, for people.
     pub cache: Result<Arc<Cacheable>, String>,
     pub writes: Writes,
+    /// It is nothing but a call of this procedure.
+    pub call: Option<Arc<Call>>,
 }
 
 /// What a statement may change of what reads answer.
@@ -138,6 +141,12 @@ impl History {
         if slow || stalled {
             *self = History { banned: BANNED, joined: 0, slow: 0, stalled: 0, ..*self };
         }
+    }
+
+    /// On a train: it is meant to be there however long it takes.
+    pub fn rode(&mut self, took: Duration) {
+        self.joined_us = moved(self.joined_us, took, self.joined == 0);
+        self.joined = (self.joined + 1).min(REMEMBERED);
     }
 
     /// How long one of them among others keeps a server.
@@ -290,13 +299,22 @@ impl fmt::Display for Why {
 
 /// How a lone autocommit statement of this shape travels.
 pub fn route(config: &PoolConfig, verdict: Option<&Verdict>, history: &History) -> (Way, Why) {
-    if config.coalesce == Coalesce::Off {
+    let call = verdict.and_then(|verdict| verdict.call.as_deref());
+    let travel = call.and_then(|call| call.procedure.plan().travel(config.procedures));
+    if config.coalesce == Coalesce::Off && travel.is_none() {
         return (Way::Alone, Why::Off);
     }
     if history.alone < ALONE_FIRST {
         return (Way::Alone, Why::New);
     }
     let Some(verdict) = verdict else { return (Way::Alone, Why::Unjudged) };
+    if travel.is_some() {
+        // However long it takes, it is not for others of its lane to go before.
+        return match history.banned {
+            0 => (Way::Train, Why::Free),
+            _ => (Way::Alone, Why::Slow),
+        };
+    }
     let way = match verdict.share {
         Share::Alone => return (Way::Alone, Why::Judged),
         Share::Write if !config.coalesce_writes => return (Way::Alone, Why::WritesOff),

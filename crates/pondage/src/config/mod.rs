@@ -291,6 +291,7 @@ pub struct PoolOptions {
     pub coalesce: Option<Coalesce>,
     pub prepare_simple: Option<bool>,
     pub coalesce_writes: Option<bool>,
+    pub procedures: Option<Calls>,
     pub coalesce_depth: Option<u32>,
     pub coalesce_short: Option<Duration>,
     pub coalesce_stall: Option<Duration>,
@@ -316,6 +317,16 @@ pub struct CacheConfig {
     pub slot_max_wal: u64,
     /// How long a read waits for the stream. Zero: not at all.
     pub wait: Duration,
+}
+
+/// Which calls of functions and procedures travel in lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Calls {
+    Off,
+    /// Those of which somebody has said something.
+    Declared,
+    /// And those whose body tells a key.
+    Auto,
 }
 
 /// How calls of a function or procedure travel.
@@ -434,6 +445,7 @@ pub struct PoolConfig {
     pub prepare_simple: bool,
     /// Autocommit writes share a flush.
     pub coalesce_writes: bool,
+    pub procedures: Calls,
     /// Statements in flight on one server.
     pub coalesce_depth: u32,
     /// A statement joins others while 9 of 10 of its kind take no longer.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::value::{Kind, Value};
 use super::{
-    AuthMethod, CacheMode, Coalesce, DurableAck, Freshness, ListenTlsMode, LogFormat, PoolMode,
-    ProcedureMode, ServerTlsMode,
+    AuthMethod, CacheMode, Calls, Coalesce, DurableAck, Freshness, ListenTlsMode, LogFormat,
+    PoolMode, ProcedureMode, ServerTlsMode,
 };
 
 /// Where an option may stand.
@@ -243,6 +243,7 @@ pub mod default {
     /// A commit is in the stream about a millisecond after it is acknowledged.
     pub const CACHE_WAIT: Duration = Duration::from_millis(2);
 
+    pub const CALLS: Calls = Calls::Declared;
     pub const PROCEDURE_MODE: ProcedureMode = ProcedureMode::Train;
     pub const DURABLE_ACK: DurableAck = DurableAck::Tail;
     pub const MAX_TRAIN: u32 = 64;
@@ -476,6 +477,11 @@ pub static TABLE: &[Row] = &[
         "Single writes outside of transactions share a flush: each is its own transaction with \
          `synchronous_commit = off`, and nobody is answered before a synchronous commit behind \
          them is. Others may see a row for that moment before it is safe."),
+    row(POOLS, "procedures", Kind::Choice(Calls::WORDS), Preset::Text(default::CALLS.name()), &[],
+        "Which standalone calls of functions and procedures travel in lanes and trains \
+         ([Procedure calls](procedures.md)): `declared`: those of which a comment, the \
+         configuration or `SET PROCEDURE` says something; `auto`: also those whose bodies tell \
+         which rows they lock; `off`: none."),
     row(POOLS, "coalesce_depth", Kind::Count { least: 1, most: limit::DEPTH },
         Preset::Count(default::COALESCE_DEPTH), &[],
         "Statements of different clients that may be in flight on one server."),

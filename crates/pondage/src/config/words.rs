@@ -1,8 +1,8 @@
 //! The words that stand for closed choices, once for reading, printing and the reference page.
 
 use super::{
-    AuthMethod, CacheMode, Coalesce, DurableAck, Freshness, ListenTlsMode, LogFormat, PoolMode,
-    ProcedureMode, ServerTlsMode,
+    AuthMethod, CacheMode, Calls, Coalesce, DurableAck, Freshness, ListenTlsMode, LogFormat,
+    PoolMode, ProcedureMode, ServerTlsMode,
 };
 
 macro_rules! words {
@@ -30,6 +30,7 @@ macro_rules! words {
 words!(Coalesce: Off = "off", Pipeline = "pipeline", Batch = "batch");
 words!(CacheMode: Off = "off", Advise = "advise", Manual = "manual", Auto = "auto");
 words!(Freshness: Session = "session", Strict = "strict", Bounded = "bounded");
+words!(Calls: Off = "off", Declared = "declared", Auto = "auto");
 words!(ProcedureMode: Off = "off", Lane = "lane", Train = "train", Batch = "batch");
 words!(DurableAck: Tail = "tail", Each = "each");
 words!(PoolMode: Session = "session", Transaction = "transaction", Statement = "statement");

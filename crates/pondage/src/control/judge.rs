@@ -31,6 +31,7 @@ use tokio::time::Instant;
 
 use super::dial::Dialer;
 use crate::config::{CacheMode, Host, PoolConfig};
+use crate::procedures::Procedures;
 use crate::route::Verdict;
 use connection::{Connection, Failure};
 use statement::Parsed;
@@ -127,13 +128,14 @@ struct State {
 /// The connections for catalogue look-ups, and the verdicts.
 pub struct Judges {
     dialer: Arc<Dialer>,
+    procedures: Arc<Procedures>,
     /// A plain mutex: held for a look or an insertion, never across an await.
     state: Arc<Mutex<State>>,
 }
 
 impl Judges {
-    pub fn new(dialer: Arc<Dialer>) -> Judges {
-        Judges { dialer, state: Arc::default() }
+    pub fn new(dialer: Arc<Dialer>, procedures: Arc<Procedures>) -> Judges {
+        Judges { dialer, procedures, state: Arc::default() }
     }
 
     /// Definitions of this database may have changed. Gives its other names, as far as statements

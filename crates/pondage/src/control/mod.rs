@@ -43,6 +43,7 @@ use crate::caches::Caches;
 use crate::config::{CacheMode, Config, PoolConfig};
 use crate::console::Console;
 use crate::link::{Door, Ends, Link};
+use crate::procedures::Procedures;
 use crate::route::Verdict;
 use crate::stream::Streams;
 use crate::worker::{redis, WorkerHandle};
@@ -66,6 +67,7 @@ pub struct Control {
     dialer: Arc<Dialer>,
     auth_queries: AuthQueries,
     judges: Judges,
+    procedures: Arc<Procedures>,
     caches: Arc<Caches>,
     /// Started when the first database is followed.
     streams: OnceLock<Option<Streams>>,
@@ -93,12 +95,14 @@ impl Control {
         began: Instant,
     ) -> Control {
         let dialer = Arc::new(Dialer::default());
+        let procedures = Arc::new(Procedures::new(&config.procedures));
         Control {
             config: ArcSwap::new(config),
             listen_tls: ArcSwapOption::new(listen_tls),
             workers,
             auth_queries: AuthQueries::new(dialer.clone()),
-            judges: Judges::new(dialer.clone()),
+            judges: Judges::new(dialer.clone(), procedures.clone()),
+            procedures,
             dialer,
             caches,
             streams: OnceLock::new(),

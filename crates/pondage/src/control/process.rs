@@ -108,6 +108,7 @@ impl Control {
         self.dialer.forget();
         self.auth_queries.forget();
         self.judges.reload();
+        self.procedures.configure(&new.procedures);
         self.caches.named.configure(&new);
         let again = self.unfollow(&new);
         for worker in &self.workers {

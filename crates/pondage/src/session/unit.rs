@@ -10,6 +10,7 @@ use wire::pg::frame::{self, HEADER_BYTES};
 use wire::pg::frontend::{self, tag, BindHead, Parse, Target};
 
 use super::client::NONE;
+use crate::procedures::Travel;
 use crate::route::Way;
 
 /// How a unit is sent.
@@ -36,6 +37,12 @@ pub struct Unit {
     pub arrived: Moment,
     /// What it locks, as far as that is known.
     pub keys: Keys,
+    /// On a train.
+    pub travel: Travel,
+    /// Most statements of a train that it rides in.
+    pub max_train: u16,
+    /// How often it may still be sent again after a deadlock or a serialization failure.
+    pub retries: u32,
     /// The server that carries it; [`NONE`] while it waits.
     pub server: u32,
     /// How often it was sent and came to nothing.
@@ -46,6 +53,8 @@ pub struct Unit {
     pub failed: bool,
     /// Its Parse was.
     pub unparsed: bool,
+    /// Its answer is held back until what it has done is safe.
+    pub held: bool,
     /// Answered, and held back until what it has done is safe.
     pub done: bool,
 }
@@ -60,11 +69,15 @@ impl Default for Unit {
             statement: None,
             arrived: Moment(0),
             keys: Keys::new(),
+            travel: Travel::Train,
+            max_train: u16::MAX,
+            retries: 0,
             server: NONE,
             tries: 0,
             company: 0,
             failed: false,
             unparsed: false,
+            held: false,
             done: false,
         }
     }

@@ -54,6 +54,8 @@ pub struct Shape {
     pub prepared: u64,
     refused: u64,
     pub again: u64,
+    /// After deadlocks and serialization failures.
+    pub retried: u64,
     pub errors: u64,
     pub way: Way,
     pub why: Why,
@@ -233,6 +235,7 @@ impl Shape {
             prepared: 0,
             refused: 0,
             again: 0,
+            retried: 0,
             errors: 0,
             way: Way::Alone,
             why: Why::New,
@@ -455,6 +458,7 @@ mod tests {
             literals,
             cache: Err(String::new()),
             writes: Writes::Anything,
+            call: None,
         })));
         id
     }
@@ -528,6 +532,7 @@ mod tests {
             literals: None,
             cache: Err(String::new()),
             writes: Writes::Anything,
+            call: None,
         };
         let shape = shapes.get_mut(id).expect("known");
         shape.judged(Some(Box::new(verdict.clone())));

@@ -50,7 +50,8 @@ pub fn judge(random: &mut StdRng, text: &[u8], forgets: [bool; 3]) -> Result<Box
         Share::Write if random.random_bool(0.9) => writes(&text),
         Share::Write | Share::Alone => Writes::Anything,
     };
-    Ok(Box::new(Verdict { share, reason: String::new(), literals, cache, writes }))
+    let reason = String::new();
+    Ok(Box::new(Verdict { share, reason, literals, cache, writes, call: None }))
 }
 
 /// Of a plain write.

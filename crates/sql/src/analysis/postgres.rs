@@ -85,7 +85,11 @@ impl Parser for PostgresParser {
 
 /// The tree of one statement that begins with one of these words, and its literals as far as they
 /// are certain.
-fn single<'l>(text: &str, literals: &'l [Literal], words: &[&str]) -> Option<(Node, &'l [Literal])> {
+fn single<'l>(
+    text: &str,
+    literals: &'l [Literal],
+    words: &[&str],
+) -> Option<(Node, &'l [Literal])> {
     let tokens = pg_query::scan_tokens(text).ok()?;
     let one = pg_query::split_with_parser(text).is_ok_and(|statements| statements.len() == 1);
     if !one || !words.contains(&first_word(text, &tokens)) {

@@ -55,6 +55,13 @@ impl Facts {
         self.relations.insert(name, relation);
     }
 
+    /// What others know, where it is not known here.
+    pub fn merge(&mut self, others: &Facts) {
+        for (name, relation) in &others.relations {
+            self.relations.entry(name.clone()).or_insert_with(|| relation.clone());
+        }
+    }
+
     pub fn relation(&self, name: &Name) -> Option<&Relation> {
         self.relations.get(name)
     }

@@ -30,6 +30,9 @@ pub struct Derived {
     pub key: Vec<usize>,
     /// More values of the same dimensions that a call reserves.
     pub also: Vec<Vec<usize>>,
+    /// What each argument's values are of, by place: the first, by name, of the columns that hold
+    /// the same kind of value, such as `public.warehouse.w_id`. None: of no column.
+    pub dimensions: Vec<Option<String>>,
     pub footprints: Vec<Footprint>,
     /// Why this key, or why none.
     pub why: String,
@@ -59,6 +62,7 @@ pub fn derive(procedures: &[Procedure], facts: &Facts) -> Vec<Derived> {
         }
         let mut one = Derived { footprints: all[place].clone(), ..Derived::default() };
         one.advice = advice::reorder(procedure, &all[place]);
+        one.dimensions = dimensions.of_arguments(place, procedure.definition);
         match key {
             None => one.why = no_key(procedure, &all[place]),
             Some(key) => {
@@ -216,11 +220,17 @@ fn groups(procedures: &[Procedure], facts: &Facts) -> Vec<usize> {
 struct Dimensions {
     numbers: BTreeMap<(Name, String), usize>,
     parents: Vec<usize>,
+    /// Of each procedure, the first column that an argument is equated with.
+    equated: Vec<BTreeMap<usize, (Name, String)>>,
 }
 
 impl Dimensions {
     fn of(procedures: &[Procedure], facts: &Facts) -> Dimensions {
-        let mut dimensions = Dimensions { numbers: BTreeMap::new(), parents: Vec::new() };
+        let mut dimensions = Dimensions {
+            numbers: BTreeMap::new(),
+            parents: Vec::new(),
+            equated: Vec::with_capacity(procedures.len()),
+        };
         for (table, key) in facts.foreign_keys() {
             let Some(target) = &key.target else { continue };
             for (column, other) in key.columns.iter().zip(&key.target_columns) {
@@ -241,8 +251,21 @@ impl Dimensions {
                     dimensions.join((&first.0, &first.1), (&own.0, &own.1));
                 }
             }
+            dimensions.equated.push(equated);
         }
         dimensions
+    }
+
+    fn of_arguments(&mut self, procedure: usize, definition: &Definition) -> Vec<Option<String>> {
+        let mut of_argument = |place| {
+            let (table, column) = self.equated.get(procedure)?.get(&place)?.clone();
+            let root = self.root_of(&table, &column);
+            let columns: Vec<(Name, String)> = self.numbers.keys().cloned().collect();
+            let mut same =
+                columns.iter().filter(|(table, column)| self.root_of(table, column) == root);
+            same.next().map(|(table, column)| format!("{table}.{column}"))
+        };
+        (0..definition.arguments.len()).map(&mut of_argument).collect()
     }
 
     fn number(&mut self, table: &Name, column: &str) -> usize {

@@ -14,6 +14,7 @@ pub const CONNECTION_EXCEPTION: &str = "08000";
 pub const CONNECTION_DOES_NOT_EXIST: &str = "08003";
 pub const CONNECTION_REJECTED: &str = "08004";
 pub const CONNECTION_FAILURE: &str = "08006";
+pub const TRANSACTION_RESOLUTION_UNKNOWN: &str = "08007";
 pub const CONNECTION_UNABLE_TO_ESTABLISH: &str = "08001";
 pub const PROTOCOL_VIOLATION: &str = "08P01";
 

@@ -25,7 +25,9 @@ impl Builder<'_> {
                 key: values.names("key"),
                 also: values.names("also"),
                 mode: values.text("mode").and_then(|word| ProcedureMode::from_name(&word)),
-                durable_ack: values.text("durable_ack").and_then(|word| DurableAck::from_name(&word)),
+                durable_ack: values
+                    .text("durable_ack")
+                    .and_then(|word| DurableAck::from_name(&word)),
                 max_train: values.count("max_train"),
                 retry: values.count("retry"),
             };

@@ -110,6 +110,7 @@ fn alone(reason: impl Into<String>) -> Verdict {
         reason,
         literals: None,
         writes: Writes::Anything,
+        call: None,
     }
 }
 
@@ -255,7 +256,7 @@ async fn look(
         Share::Batch => evidence.judge(connection).await?.map(Arc::new),
         _ => Err(reason.clone()),
     };
-    Ok(Verdict { share, reason, literals, cache, writes })
+    Ok(Verdict { share, reason, literals, cache, writes, call: None })
 }
 
 /// A text that is a part of what is judged.

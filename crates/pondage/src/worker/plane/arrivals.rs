@@ -20,11 +20,13 @@ impl Plane {
         let client = &mut self.clients[slot];
         if client.unit.as_ref().is_some_and(|unit| unit.way == Way::Train && !unit.done) {
             self.release_keys(slot);
-            if let Some(unit) = &mut self.clients[slot].unit {
-                unit.done = true;
+            let Some(unit) = &mut self.clients[slot].unit else { return };
+            unit.done = true;
+            if unit.held {
+                return;
             }
-            return;
         }
+        let client = &mut self.clients[slot];
         let Some(unit) = client.unit.take() else { return };
         let long = client.out.len() >= LONG_ANSWER_BYTES;
         if let Some(begun) = &mut client.begun {
@@ -124,8 +126,10 @@ impl Plane {
         let pool = &mut self.pools[conn.pool as usize];
         let (short, stall) = (pool.config.coalesce_short, pool.config.coalesce_stall);
         for shape in self.paced.drain(..) {
-            if let (Some(took), Some(shape)) = (took, pool.shapes.get_mut(shape)) {
-                shape.history.ran_among_others(took, short, stall);
+            match (took, pool.shapes.get_mut(shape)) {
+                (Some(took), Some(shape)) if shape.way == Way::Train => shape.history.rode(took),
+                (Some(took), Some(shape)) => shape.history.ran_among_others(took, short, stall),
+                _ => {}
             }
         }
     }

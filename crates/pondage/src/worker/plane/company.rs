@@ -144,7 +144,7 @@ const UNSCANNABLE: [&str; 7] = ["BIG5", "GBK", "UHC", "GB18030", "SJIS", "SHIFT_
 
 #[cfg(test)]
 mod tests {
-    use backend::lanes::Keys;
+    use backend::lanes::{Class, Keys};
     use backend::moment::Moment;
     use backend::reply::Owner;
 
@@ -196,7 +196,7 @@ mod tests {
             let settings = of(&[("application_name", &n.to_string())]);
             let at = company.group(&settings, &Settings::default(), false).expect("there is room");
             if n % 4 == 0 {
-                company.groups[at].waiting.wait(Owner(7), Moment(0), Keys::new());
+                company.groups[at].waiting.wait(Owner(7), Moment(0), Keys::new(), Class::default());
             }
         }
         assert!(company.groups.len() <= GROUPS_MAX);

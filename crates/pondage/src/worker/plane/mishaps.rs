@@ -6,7 +6,7 @@ use backend::server::LastWords;
 use wire::pg::sqlstate;
 
 use super::{Place, Plane};
-use crate::route::Why;
+use crate::route::{Way, Why};
 use crate::session::client::{Hold, NONE};
 use crate::session::login::Refused;
 use crate::session::unit::Form;
@@ -24,7 +24,7 @@ impl Plane {
             conn.carrier.leave(Owner(slot), true);
         }
         let totals = &mut self.pools[client.pool as usize].totals.coalesced;
-        totals.skipped += 1;
+        totals.skipped += u64::from(again != Again::Conflict);
         match again {
             Again::Skipped => {}
             Again::Refused => {
@@ -45,6 +45,13 @@ impl Plane {
                 client.out.clear();
                 return self.travel_alone(slot, Why::Again);
             }
+            Again::Conflict => {
+                client.out.clear();
+                (unit.tries, unit.retries) = (0, unit.retries.saturating_sub(1));
+                if let Some(shape) = self.pools[client.pool as usize].shapes.get_mut(unit.shape) {
+                    shape.retried += 1;
+                }
+            }
         }
         self.requeue(slot);
     }
@@ -54,17 +61,19 @@ impl Plane {
         let Some(group) = self.group_of(slot) else { return };
         let client = &mut self.clients[slot];
         let Some(unit) = &mut client.unit else { return };
-        unit.server = NONE;
+        client.corked = false;
+        (unit.server, unit.held) = (NONE, false);
         unit.tries += 1;
         if unit.tries >= TRIES_MAX {
             return self.travel_alone(slot, Why::Again);
         }
-        let (arrived, keys, at) = (unit.arrived, unit.keys.clone(), client.pool as usize);
+        let (arrived, at) = (unit.arrived, client.pool as usize);
+        let (keys, class) = (unit.keys.clone(), unit.travel.class());
         if let Some(shape) = self.pools[at].shapes.get_mut(unit.shape) {
             shape.again += 1;
         }
         let waiting = &mut self.pools[at].company.groups[group].waiting;
-        waiting.wait(Owner(slot), arrived, keys);
+        waiting.wait(Owner(slot), arrived, keys, class);
         self.shares(at as u32);
     }
 
@@ -95,6 +104,12 @@ impl Plane {
             of.queued = None;
             pool.pool.leave(slot);
         }
+    }
+
+    /// Its statement writes: what was sent of it can't be taken back.
+    fn rides_train(&self, slot: u32) -> bool {
+        let unit = self.clients.get(slot).and_then(|client| client.unit.as_ref());
+        unit.is_some_and(|unit| unit.way == Way::Train)
     }
 
     /// A client goes, with its statement on its way or waiting.
@@ -132,10 +147,11 @@ impl Plane {
     /// The first statement on a server takes too long, or is to be cancelled: the others are sent
     /// again elsewhere, and their late answers are swallowed.
     pub(super) fn empty_carrier(&mut self, server: u32) {
+        let carrier = &self.servers[server].carrier;
+        let group_writes = carrier.owners().any(|owner| self.rides_train(owner.0));
         let conn = &mut self.servers[server];
         conn.carrier.close();
         let works_for = conn.server.works_for();
-        let group_writes = conn.carrier.owners().any(|owner| self.clients[owner.0].corked);
         if conn.server.is_dying() {
             // Its end tells what becomes of whom.
             return;
@@ -168,12 +184,14 @@ impl Plane {
             _ => Owner::NOBODY,
         };
         let pool = conn.pool as usize;
+        let unknown = refused.clone().code(sqlstate::TRANSACTION_RESOLUTION_UNKNOWN);
         owners.iter().for_each(|owner| self.release_keys(owner.0));
         self.pools[pool].company.remove_carrier(server);
         self.close_server(server);
         for ((owner, begun), within) in owners.into_iter().zip(begun).zip(within) {
+            let trains = self.rides_train(owner.0);
             let Some(client) = self.clients.get_mut(owner.0) else { continue };
-            if !begun && told != owner && !client.corked {
+            if !begun && told != owner && !trains {
                 self.pools[pool].totals.coalesced.lost += 1;
                 self.requeue(owner.0);
                 continue;
@@ -182,6 +200,7 @@ impl Plane {
                 unit.server = NONE;
             }
             let silent = !client.corked && (within || told == owner);
+            let refused = if trains { &unknown } else { refused };
             self.close_client(owner.0, (!silent).then_some(refused));
         }
     }
@@ -195,7 +214,7 @@ impl Plane {
             return self.drop_request(slot);
         }
         let owner = Owner(slot);
-        let writes = self.clients[slot].corked;
+        let writes = self.rides_train(slot);
         let conn = &mut self.servers[server];
         if conn.server.is_dying() {
             return;

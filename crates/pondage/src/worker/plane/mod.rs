@@ -12,6 +12,7 @@ mod auditing;
 mod beginning;
 mod cache_commands;
 mod caching;
+mod calls;
 mod commands;
 mod company;
 mod joining;

@@ -218,7 +218,7 @@ impl Plane {
     pub(super) fn answered(&mut self, slot: u32, status: TxStatus) {
         let now = self.now;
         let unit = self.clients[slot].unit.as_ref();
-        if unit.is_none_or(|unit| unit.way != Way::Train || unit.done) {
+        if unit.is_none_or(|unit| !unit.held || unit.done) {
             self.read_answered(slot);
             self.tell_written(slot, status);
         }

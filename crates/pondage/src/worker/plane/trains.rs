@@ -15,6 +15,7 @@ use wire::pg::frontend;
 use wire::pg::sqlstate;
 
 use super::{Plane, OUT_BYTES_HIGH};
+use crate::procedures::Travel;
 use crate::session::client::NONE;
 use crate::session::login::Refused;
 
@@ -31,10 +32,13 @@ const TAIL: &str = "RESET synchronous_commit; RESET lock_timeout; \
                     SELECT pg_catalog.pg_logical_emit_message(true, 'pondage', '')";
 
 impl Plane {
-    pub(super) fn begin_train(&mut self, server: u32) {
+    pub(super) fn begin_train(&mut self, server: u32, travel: Travel) {
         let pool = self.servers[server].pool as usize;
         let limit = self.pools[pool].config.coalesce_stall.as_millis().max(1);
-        let head = format!("SET synchronous_commit = off; SET lock_timeout = {limit}");
+        let head = match travel {
+            Travel::Secluded => "SET synchronous_commit = off".to_owned(),
+            _ => format!("SET synchronous_commit = off; SET lock_timeout = {limit}"),
+        };
         let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
         self.send(server, request, |out| frontend::put_query(out, &head));
     }

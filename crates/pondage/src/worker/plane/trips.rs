@@ -14,6 +14,7 @@ use backend::reply::Owner;
 use backend::settings::Settings;
 
 use super::{Place, Plane, PoolState};
+use crate::procedures::Travel;
 use crate::route::{Way, Why};
 use crate::session::client::NONE;
 
@@ -182,8 +183,11 @@ impl Plane {
             self.travel_alone(owner.0, Why::Again);
         }
         let loaded = !rides.is_empty();
-        if writes && loaded {
-            self.begin_train(server);
+        let travel = self.travels(&rides);
+        // One alone commits as it would on a connection of its client's.
+        let held = writes && rides.len() > 1 && travel.is_held();
+        if held {
+            self.begin_train(server, travel);
         }
         let mut open = false;
         for owner in rides.drain(..) {
@@ -194,9 +198,9 @@ impl Plane {
             };
             let conn = &mut self.servers[server];
             conn.carrier.board(owner, self.now);
-            (unit.server, unit.unparsed) = (server, false);
+            (unit.server, unit.unparsed, unit.held) = (server, false, held);
             open = self.write_unit(server, slot, &unit, open);
-            self.clients[slot].corked = writes;
+            self.clients[slot].corked = held;
             self.clients[slot].unit = Some(unit);
         }
         self.rides = rides;
@@ -208,7 +212,7 @@ impl Plane {
             return false;
         }
         self.depart(server);
-        if writes {
+        if held {
             self.end_train(server);
         }
         true
@@ -221,23 +225,31 @@ impl Plane {
         let PoolState { company, config, shapes, .. } = &mut self.pools[at];
         let of = &mut company.groups[group];
         let trips = if of.writes { 1 } else { TRIPS_MAX };
-        let mut room = carrier.room(config.coalesce_depth as usize, trips);
+        let mut most = carrier.room(config.coalesce_depth as usize, trips);
         if of.writes {
-            room = room.min(of.share());
+            most = most.min(of.share());
         }
         // What is slow makes short trips: the last of one is not to wait until it stalls.
         let budget = config.coalesce_stall / 2;
         let mut expected = Duration::ZERO;
+        let (has_room, mut taken) = (most > 0, 0);
         let clients = &self.clients;
         let mut goes_on = |owner: Owner| {
             let unit = clients.get(owner.0).and_then(|client| client.unit.as_ref());
             let shape = unit.and_then(|unit| shapes.get(unit.shape));
             expected += shape.map_or(Duration::ZERO, |shape| shape.history.pace());
-            room -= 1;
-            room > 0 && expected <= budget
+            most = most.min(unit.map_or(0, |unit| usize::from(unit.max_train)));
+            taken += 1;
+            taken < most && expected <= budget
         };
-        let has_room = room > 0;
-        of.waiting.load(server, Train { rides, alone, goes_on: &mut goes_on, has_room });
+        let goes_on = &mut goes_on;
+        of.waiting.load(server, &mut Train { rides, alone, goes_on, has_room, class: None });
+    }
+
+    /// How a train travels, which is the same for all who ride.
+    fn travels(&self, rides: &[Owner]) -> Travel {
+        let first = rides.first().and_then(|owner| self.clients.get(owner.0));
+        first.and_then(|client| client.unit.as_ref()).map_or(Travel::Train, |unit| unit.travel)
     }
 
     /// What has boarded is written.

@@ -1,7 +1,7 @@
-//! Functions and procedures whose calls would fight for the same rows: what is said of them.
+//! What people say of a procedure: in its comment, in the configuration, on the console.
 //!
 //! ```text
-//! COMMENT ON PROCEDURE payment IS 'Pays. @pondage key=p_w also=p_cw';
+//! COMMENT ON PROCEDURE payment IS 'Pays. @pondage key=p_w also=p_cw'
 //! [procedures."public.payment"]     key = ["p_w"]
 //! SET PROCEDURE payment KEY (p_w) ALSO (p_cw)
 //! ```

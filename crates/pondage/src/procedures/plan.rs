@@ -1,0 +1,303 @@
+//! How calls of a procedure travel, from what is known and said of it.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+
+use backend::lanes::Class;
+use cache::value::Kind;
+use sql::procedure::{self, Definition, Derived, Facts, Ride};
+
+use super::{Body, Known};
+use crate::config::{Calls, DurableAck, ProcedureMode, ProcedureOptions};
+
+/// See [`super::Procedure::plan`].
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Somebody has said something of it.
+    pub declared: bool,
+    pub options: ProcedureOptions,
+    /// The key and those that a call reserves beside it: places of arguments.
+    pub lane: Option<Lane>,
+    pub origin: KeyOrigin,
+    /// What was said and can't be done, for people.
+    pub complaints: Vec<String>,
+    /// What the body and all that it calls do, if it was understood.
+    pub ride: Option<Ride>,
+    /// A handler in the body may swallow the error of a `lock_timeout`.
+    pub catches: bool,
+    /// Why the body was not understood; or what keeps its calls from riding with others.
+    pub hazards: Vec<String>,
+    pub derived: Derived,
+    /// `p_w`, or `$1`, by place.
+    pub arguments: Vec<String>,
+}
+
+/// Which arguments tell which calls would wait for one another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lane {
+    /// The same for all procedures whose keys are of the same columns.
+    pub space: u64,
+    /// Each with how its values are compared; none: by their bytes.
+    pub key: Vec<(usize, Option<Kind>)>,
+    pub also: Vec<Vec<(usize, Option<Kind>)>>,
+}
+
+/// Who says what the key is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KeyOrigin {
+    #[default]
+    Nobody,
+    Body,
+    Comment,
+    Configuration,
+    Command,
+}
+
+impl KeyOrigin {
+    pub fn word(self) -> &'static str {
+        match self {
+            KeyOrigin::Nobody => "",
+            KeyOrigin::Body => "body",
+            KeyOrigin::Comment => "comment",
+            KeyOrigin::Configuration => "configuration",
+            KeyOrigin::Command => "command",
+        }
+    }
+}
+
+/// How a call travels with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Travel {
+    /// One flush for all, and nobody waits for a lock for long.
+    Train,
+    /// The same, but the body might take the end of a wait for its own error, so there is no limit
+    /// to it, and nobody of another lane behind.
+    Secluded,
+    /// Each with a commit and a flush of its own.
+    Each,
+    /// In one transaction.
+    Batch,
+}
+
+impl Travel {
+    /// What [`backend::lanes`] has to know.
+    pub fn class(self) -> Class {
+        let (id, one_lane) = match self {
+            Travel::Train => (0, false),
+            Travel::Secluded => (1, true),
+            Travel::Each => (2, true),
+            Travel::Batch => (3, false),
+        };
+        Class { id, one_lane }
+    }
+
+    /// Its clients hear nothing before the end of the train.
+    pub fn is_held(self) -> bool {
+        self != Travel::Each
+    }
+}
+
+/// What is said of a procedure, put together.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    declared: bool,
+    options: ProcedureOptions,
+    key_from: KeyOrigin,
+    complaints: Vec<String>,
+}
+
+impl Said {
+    pub fn of(
+        commanded: Option<&ProcedureOptions>,
+        configured: Option<&ProcedureOptions>,
+        comment: Option<&str>,
+    ) -> Said {
+        let mut said = Said::default();
+        let comment = match comment.map_or(Ok(None), ProcedureOptions::of_comment) {
+            Ok(options) => options,
+            Err(problem) => {
+                said.complaints.push(format!("its comment: {problem}"));
+                None
+            }
+        };
+        let sources = [
+            (commanded, KeyOrigin::Command),
+            (configured, KeyOrigin::Configuration),
+            (comment.as_ref(), KeyOrigin::Comment),
+        ];
+        for (options, origin) in sources {
+            let Some(options) = options else { continue };
+            said.declared = true;
+            if said.options.key.is_empty() && !options.key.is_empty() {
+                said.key_from = origin;
+            }
+            said.options = std::mem::take(&mut said.options).over(options);
+        }
+        said
+    }
+}
+
+/// The key of each procedure by its body. Those without one have none.
+pub(super) fn derive(known: &[&Known]) -> Vec<Derived> {
+    let mut facts = Facts::default();
+    let bodies: Vec<Option<&Body>> = known.iter().map(|one| one.body.as_ref().ok()).collect();
+    bodies.iter().flatten().for_each(|body| facts.merge(&body.facts));
+    let understood = known.iter().zip(&bodies).filter_map(|(one, body)| {
+        let body = (*body)?;
+        let (analysis, summary) = (&body.analysis, &body.summary);
+        Some(procedure::Procedure { definition: &one.definition, analysis, summary })
+    });
+    let mut derived = procedure::derive(&understood.collect::<Vec<_>>(), &facts).into_iter();
+    let of = |body: &Option<&Body>| match body {
+        Some(_) => derived.next().unwrap_or_default(),
+        None => Derived::default(),
+    };
+    bodies.iter().map(of).collect()
+}
+
+impl Plan {
+    pub(super) fn new(known: &Known, said: Said, derived: Derived) -> Plan {
+        let Said { declared, options, key_from, mut complaints } = said;
+        let arguments = (0..known.definition.arguments.len())
+            .map(|place| known.definition.argument_name(place))
+            .collect();
+        let (ride, catches, hazards) = match &known.body {
+            Ok(body) => {
+                let hazards = body.summary.hazards.iter().map(ToString::to_string).collect();
+                (Some(body.summary.ride()), body.summary.catches_lock_timeout, hazards)
+            }
+            Err(why) => (None, true, vec![why.clone()]),
+        };
+        let of_key = places(&known.definition, &options.key, &mut complaints);
+        let of_also = places(&known.definition, &options.also, &mut complaints);
+        let (lists, origin) = match of_key.zip(of_also) {
+            Some((key, also)) if !key.is_empty() => {
+                let also = also.chunks(key.len()).map(<[usize]>::to_vec).collect();
+                (Some((key, also)), key_from)
+            }
+            _ if !derived.key.is_empty() => {
+                (Some((derived.key.clone(), derived.also.clone())), KeyOrigin::Body)
+            }
+            _ => (None, KeyOrigin::Nobody),
+        };
+        let lane = lists.map(|(key, also)| {
+            let space = space(&key, known, &derived);
+            let kinds = |list: Vec<usize>| {
+                let kind = |place: usize| known.types.get(place).copied().and_then(Kind::of);
+                list.into_iter().map(|place| (place, kind(place))).collect()
+            };
+            Lane { space, key: kinds(key), also: also.into_iter().map(kinds).collect() }
+        });
+        let mut plan = Plan {
+            declared,
+            options,
+            lane,
+            origin,
+            complaints,
+            ride,
+            catches,
+            hazards,
+            derived,
+            arguments,
+        };
+        plan.complaints.extend(plan.refusal());
+        plan
+    }
+
+    /// The mode that calls are to have in a pool with this option.
+    pub fn mode(&self, calls: Calls) -> ProcedureMode {
+        let wanted = match calls {
+            Calls::Off => false,
+            Calls::Declared => self.declared,
+            Calls::Auto => self.declared || self.origin == KeyOrigin::Body,
+        };
+        if wanted {
+            self.options.mode()
+        } else {
+            ProcedureMode::Off
+        }
+    }
+
+    /// How calls travel in a pool with this option. None: as all statements do.
+    pub fn travel(&self, calls: Calls) -> Option<Travel> {
+        let held = match self.mode(calls) {
+            ProcedureMode::Off => return None,
+            ProcedureMode::Lane => Travel::Each,
+            ProcedureMode::Train | ProcedureMode::Batch if self.catches => Travel::Secluded,
+            ProcedureMode::Batch if self.ride == Some(Ride::Shared) => Travel::Batch,
+            ProcedureMode::Train | ProcedureMode::Batch => Travel::Train,
+        };
+        match self.ride {
+            Some(Ride::Never) => None,
+            Some(Ride::Last) => Some(Travel::Each),
+            _ if self.options.durable_ack() == DurableAck::Each => Some(Travel::Each),
+            _ => Some(held),
+        }
+    }
+
+    /// How often a call is sent again after a deadlock or a serialization failure. What has
+    /// committed a part of it is not.
+    pub fn retry(&self) -> u32 {
+        match self.ride {
+            Some(Ride::Last) => 0,
+            _ => self.options.retry(),
+        }
+    }
+
+    /// Why the mode that was asked for is not what calls get.
+    fn refusal(&self) -> Option<String> {
+        let mode = self.options.mode.filter(|mode| *mode != ProcedureMode::Off)?;
+        let why = || match self.hazards.first() {
+            Some(first) => first.clone(),
+            None => "of what its body does".to_owned(),
+        };
+        let mode = mode.name();
+        match (self.ride, mode) {
+            (Some(Ride::Never), _) => Some(format!("not in mode {mode}: {}", why())),
+            (Some(Ride::Last), "train" | "batch") => {
+                Some(format!("not in mode {mode} but lane: {}", why()))
+            }
+            (None | Some(Ride::Train), "batch") => {
+                Some(format!("not in mode batch but train: {}", why()))
+            }
+            (_, "batch") if self.catches => {
+                Some("not in mode batch but train: it handles errors of locks".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The places of arguments by name. None: one of them is not there.
+fn places(
+    definition: &Definition,
+    names: &[String],
+    complaints: &mut Vec<String>,
+) -> Option<Vec<usize>> {
+    let place = |name: &String| {
+        let mut all = 0..definition.arguments.len();
+        let found = all.find(|place| {
+            definition.argument_name(*place) == *name || format!("${}", place + 1) == *name
+        });
+        found.filter(|place| definition.arguments[*place].mode.is_input())
+    };
+    let mut places = Vec::with_capacity(names.len());
+    for name in names {
+        match place(name) {
+            Some(place) => places.push(place),
+            None => complaints.push(format!("it has no parameter {name} that a value comes in by")),
+        }
+    }
+    (places.len() == names.len()).then_some(places)
+}
+
+/// What the values of a key are of: columns where these are known, else parameters' names.
+fn space(key: &[usize], known: &Known, derived: &Derived) -> u64 {
+    let mut hasher = foldhash::quality::FixedState::default().build_hasher();
+    for place in key {
+        match derived.dimensions.get(*place).and_then(Option::as_ref) {
+            Some(column) => column.hash(&mut hasher),
+            None => known.definition.argument_name(*place).hash(&mut hasher),
+        }
+    }
+    hasher.finish()
+}
