@@ -12,9 +12,11 @@
 //! value has to mean the same row for all procedures of a database.
 
 mod declared;
+mod fared;
 mod plan;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -22,6 +24,7 @@ use sql::procedure::{Analysis, Definition, Facts, Summary};
 use sql::Source;
 
 use crate::config::ProcedureOptions;
+pub use fared::Fared;
 pub use plan::{KeyOrigin, Lane, Plan, Travel};
 
 /// Procedures that are known of all databases together.
@@ -36,11 +39,30 @@ pub struct Procedure {
     /// `public.payment`
     pub title: String,
     plan: ArcSwap<Plan>,
+    /// Held for an addition or a copy.
+    fared: Mutex<Fared>,
+    /// Times that one of its calls was seen waiting for a lock.
+    pub lock_waits: AtomicU64,
 }
 
 impl Procedure {
     pub fn plan(&self) -> Arc<Plan> {
         self.plan.load_full()
+    }
+
+    /// Whether a name means it, with or without its schema.
+    pub fn is_named(&self, schema: Option<&str>, name: &str) -> bool {
+        let before = self.title.strip_suffix(name).and_then(|rest| rest.strip_suffix('.'));
+        before.is_some_and(|own| schema.is_none_or(|schema| schema == own))
+    }
+
+    /// As far as workers have told.
+    pub fn fared(&self) -> Fared {
+        *self.fared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn tell(&self, more: &Fared) {
+        self.fared.lock().unwrap_or_else(PoisonError::into_inner).add(more);
     }
 }
 
@@ -123,6 +145,8 @@ impl Procedures {
                 oid: known.oid,
                 title,
                 plan: ArcSwap::default(),
+                fared: Mutex::default(),
+                lock_waits: AtomicU64::new(0),
             }),
         };
         state.entries.insert(key, Entry { procedure: procedure.clone(), known });

@@ -202,6 +202,10 @@ impl Plane {
                 client.copies_in = false;
                 if let Some(unit) = &mut client.unit {
                     unit.failed = true;
+                } else if let Some(shape) =
+                    self.pools[client.pool as usize].shapes.get_mut(client.asking)
+                {
+                    shape.errors += 1;
                 }
             }
             Happened::SetupDone => {

@@ -1,0 +1,342 @@
+//! Runs the commands about procedures, and makes the rows of SHOW PROCEDURES.
+
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use sql::procedure::Definition;
+use wire::pg::sqlstate;
+
+use super::caching::{notice, pool_of};
+use super::operator::Operator;
+use super::procedure_commands::ProcedureCommand;
+use super::queries::{bound, ratio};
+use super::session::Notice;
+use super::show::Facts;
+use super::stats::Calls as Counts;
+use super::table::{Table, Value};
+use super::{columns, Failure};
+use crate::config::nearest::nearest;
+use crate::config::{is_console, Calls, Config, PoolMode, ProcedureOptions};
+use crate::control::messages::ConsoleUser;
+use crate::procedures::{KeyOrigin, Plan, Procedure, Travel};
+
+impl Operator {
+    pub(super) async fn procedure(
+        &self,
+        who: &ConsoleUser,
+        command: ProcedureCommand,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Option<Table>, Failure> {
+        if !who.admin {
+            let failure = Failure::new(sqlstate::INSUFFICIENT_PRIVILEGE, "admin access needed");
+            return Err(failure.hint("auth.admin_users lists who may do this."));
+        }
+        let (user, tag) = (&who.user, command.tag());
+        tracing::info!(event = "procedure_command", user, command = tag, "{command:?}");
+        match command {
+            ProcedureCommand::Set { title, options } => {
+                self.set_procedure(&title, options, notices).map(|()| None)
+            }
+            ProcedureCommand::Reset { title } => {
+                if self.process().procedures().reset(&title) {
+                    return Ok(None);
+                }
+                let message = format!("SET PROCEDURE has said nothing of {title}");
+                let failure = Failure::new(sqlstate::UNDEFINED_OBJECT, message);
+                Err(failure.hint(self.known_name(&title).unwrap_or_else(|| {
+                    "What a comment or the configuration says is changed there.".to_owned()
+                })))
+            }
+            ProcedureCommand::Explain { schema, name, database } => {
+                let database = self.database_of_procedure(who, &name, &database)?;
+                let schema = schema.as_deref();
+                let found = self.examined(who, &database, schema, &name, notices).await?;
+                if found.is_empty() {
+                    let title = schema.map_or(name.clone(), |schema| format!("{schema}.{name}"));
+                    let message =
+                        format!("database {database} has no procedure or function {title}");
+                    let failure = Failure::new(sqlstate::UNDEFINED_FUNCTION, message);
+                    return Err(match self.known_name(&title) {
+                        Some(hint) => failure.hint(hint),
+                        None => failure.hint("SHOW PROCEDURES lists those that were called."),
+                    });
+                }
+                let config = self.process().config();
+                let mut lines = Vec::new();
+                for procedure in found {
+                    lines.extend((!lines.is_empty()).then(String::new));
+                    lines.extend(explained(&procedure, &config));
+                }
+                let rows = lines.into_iter().map(|line| vec![Value::text(line)]).collect();
+                Ok(Some(Table { columns: columns::PLAN.into(), rows }))
+            }
+        }
+    }
+
+    fn set_procedure(
+        &self,
+        title: &str,
+        options: ProcedureOptions,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(), Failure> {
+        let procedures = self.process().procedures();
+        procedures
+            .set(title, options)
+            .map_err(|why| Failure::new(sqlstate::CONFIGURATION_LIMIT_EXCEEDED, why))?;
+        let known: Vec<_> =
+            procedures.list().into_iter().filter(|one| one.title == title).collect();
+        if known.is_empty() {
+            let message = format!("nobody has called {title} yet; it counts from the first call");
+            notices.push(notice("NOTICE", message, self.known_name(title)));
+        }
+        let config = self.process().config();
+        for procedure in known {
+            let (database, plan) = (&procedure.database, procedure.plan());
+            let of = format!("in database {database}");
+            notices.extend(plan.complaints.iter().map(|complaint| {
+                notice("WARNING", complaint.clone(), Some(format!("{title} {of}")))
+            }));
+            if let Some(why) = forbidden(&config, database) {
+                notices.push(notice("WARNING", format!("{title} stays as it was {of}"), Some(why)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A known one that has almost this name.
+    fn known_name(&self, title: &str) -> Option<String> {
+        let list = self.process().procedures().list();
+        let titles = list.iter().map(|procedure| procedure.title.as_str());
+        let near = nearest(title, titles.filter(|known| *known != title))?;
+        Some(format!("Did you mean {near}?"))
+    }
+
+    /// On an ordinary connection its own; on the console the one that is said, or the only one that
+    /// can be meant.
+    fn database_of_procedure(
+        &self,
+        who: &ConsoleUser,
+        name: &str,
+        said: &Option<String>,
+    ) -> Result<String, Failure> {
+        if !is_console(&who.database) {
+            return match said {
+                Some(other) if *other != who.database => {
+                    let message = format!("this connection is in database {}", who.database);
+                    Err(Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                        .hint("Connect to the other one, or use the console."))
+                }
+                _ => Ok(who.database.clone()),
+            };
+        }
+        self.known("explain procedures of", said)?;
+        if let Some(said) = said {
+            return Ok(said.clone());
+        }
+        let list = self.process().procedures().list();
+        let mut called: Vec<&String> = list
+            .iter()
+            .filter(|one| one.is_named(None, name))
+            .map(|procedure| &procedure.database)
+            .collect();
+        called.dedup();
+        let config = self.process().config();
+        let mut configured = config.databases.keys().filter(|name| *name != "*");
+        match (called.as_slice(), configured.next(), configured.next()) {
+            ([one], ..) => Ok((*one).clone()),
+            ([], Some(one), None) => Ok(one.clone()),
+            _ => Err(Failure::new(sqlstate::SYNTAX_ERROR, "which database is it about?")
+                .detail("The console is in none.")
+                .hint(format!("EXPLAIN PROCEDURE {name} IN DATABASE app"))),
+        }
+    }
+
+    /// What the catalogues say now; if they can't be asked, what is known from calls.
+    async fn examined(
+        &self,
+        who: &ConsoleUser,
+        database: &str,
+        schema: Option<&str>,
+        name: &str,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Vec<Arc<Procedure>>, Failure> {
+        let config = self.process().config();
+        let pool = pool_of(&config, who, database).ok_or_else(|| {
+            let message = format!("no such database: {database}");
+            Failure::new(sqlstate::INVALID_CATALOG_NAME, message)
+        })?;
+        let proven = who.proven.clone();
+        let why = match self.process().examine_procedure(&pool, proven, schema, name).await {
+            Ok(found) => return Ok(found),
+            Err(why) => why,
+        };
+        let message = "the catalogues could not be asked";
+        let mut known = self.process().procedures().list();
+        known.retain(|one| one.database == database && one.is_named(schema, name));
+        if known.is_empty() {
+            return Err(Failure::new(sqlstate::CONNECTION_FAILURE, message).detail(why));
+        }
+        let message = format!("{message}: this is what was known when it was called");
+        notices.push(notice("WARNING", message, Some(why)));
+        Ok(known)
+    }
+}
+
+/// What the users that no section names have for `procedures`; in session mode nothing travels.
+fn calls_of(config: &Config, database: &str) -> Calls {
+    match config.pool(database, "") {
+        Ok(pool) if pool.mode != PoolMode::Session => pool.procedures,
+        _ => Calls::Off,
+    }
+}
+
+fn forbidden(config: &Config, database: &str) -> Option<String> {
+    let pool = config.pool(database, "").ok()?;
+    match (pool.mode, pool.procedures) {
+        (PoolMode::Session, _) => Some(format!("database {database} is in session mode")),
+        (_, Calls::Off) => Some(format!("procedures = \"off\" for database {database}")),
+        _ => None,
+    }
+}
+
+fn explained(procedure: &Procedure, config: &Config) -> Vec<String> {
+    let plan = procedure.plan();
+    let calls = calls_of(config, &procedure.database);
+    let kind = if plan.is_procedure { "Procedure" } else { "Function" };
+    let mut lines = vec![
+        format!("{kind}: {}({})", procedure.title, plan.signature),
+        format!("Mode: {}", mode_and_why(&plan, calls, forbidden(config, &procedure.database))),
+    ];
+    if calls != Calls::Auto {
+        let auto = plan.travel(Calls::Auto).map_or("off", Travel::word);
+        lines.push(format!("With procedures = \"auto\": {auto}"));
+    }
+    let key = match &plan.lane {
+        None => "none, so every call may travel beside every other".to_owned(),
+        Some(_) => {
+            let also = also(&plan);
+            let also = if also.is_empty() { also } else { format!(" also ({also})") };
+            format!("({}){also}, {}", key(&plan), said_by(plan.origin))
+        }
+    };
+    lines.push(format!("Key: {key}"));
+    if plan.ride.is_some() {
+        let own = &plan.derived;
+        let body = match own.key.is_empty() {
+            true => format!("no key: {}", own.why),
+            false => {
+                let list = |places: &Vec<usize>| names(&plan, places.iter().copied());
+                let also = own.also.iter().map(|places| format!(" also ({})", list(places)));
+                let also: String = also.collect();
+                format!("key ({}){also}: {}", list(&own.key), own.why)
+            }
+        };
+        lines.push(format!("Its body: {body}"));
+    }
+    lines.extend(plan.footprints.iter().map(|line| format!("Rows: {line}")));
+    let hazard = if plan.ride.is_some() { "Hazard" } else { "Its body is not understood" };
+    lines.extend(plan.hazards.iter().map(|line| format!("{hazard}: {line}")));
+    lines.extend(plan.complaints.iter().map(|line| format!("Problem: {line}")));
+    lines.extend(plan.derived.advice.iter().map(|line| format!("Advice: {line}")));
+    lines
+}
+
+/// What calls get, and what stands against more.
+fn mode_and_why(plan: &Plan, calls: Calls, forbidden: Option<String>) -> String {
+    let travel = plan.travel(calls);
+    let word = travel.map_or("off", Travel::word);
+    let hazard = || plan.hazards.first().cloned();
+    let why = match (travel, calls) {
+        (None, Calls::Off) => forbidden,
+        (None, Calls::Declared) if !plan.declared => {
+            Some("nobody has said how its calls travel, and procedures = \"declared\"".to_owned())
+        }
+        (None, _) if plan.options.mode.is_some_and(|mode| mode.name() == "off") => None,
+        (None, Calls::Auto) if !plan.declared && plan.origin != KeyOrigin::Body => {
+            Some("nobody has said how its calls travel, and its body tells no key".to_owned())
+        }
+        (None, _) => hazard(),
+        (Some(Travel::Secluded), _) => Some(
+            "only calls of one key share a train, because a handler of exceptions may take a \
+             lock_timeout for its own"
+                .to_owned(),
+        ),
+        (Some(_), _) if word == plan.options.mode().name() => None,
+        (Some(Travel::Each), _) if hazard().is_none() => Some("durable_ack = \"each\"".to_owned()),
+        (Some(_), _) => hazard(),
+    };
+    why.map_or(word.to_owned(), |why| format!("{word}: {why}"))
+}
+
+fn said_by(origin: KeyOrigin) -> &'static str {
+    match origin {
+        KeyOrigin::Nobody => "by nobody",
+        KeyOrigin::Body => "as its body tells",
+        KeyOrigin::Comment => "as its comment says",
+        KeyOrigin::Configuration => "as the configuration says",
+        KeyOrigin::Command => "as SET PROCEDURE says",
+    }
+}
+
+fn names(plan: &Plan, places: impl Iterator<Item = usize>) -> String {
+    let name = |place: usize| match plan.arguments.get(place) {
+        Some(name) => name.clone(),
+        None => Definition::default().argument_name(place),
+    };
+    places.map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// `p_w, p_d`, of the key in force.
+fn key(plan: &Plan) -> String {
+    plan.lane
+        .as_ref()
+        .map_or(String::new(), |lane| names(plan, lane.key.iter().map(|(place, _)| *place)))
+}
+
+/// `p_cw, p_cd; p_sw, p_sd`
+fn also(plan: &Plan) -> String {
+    let lists = plan.lane.iter().flat_map(|lane| &lane.also);
+    let list = lists.map(|list| names(plan, list.iter().map(|(place, _)| *place)));
+    list.collect::<Vec<_>>().join("; ")
+}
+
+/// For averages.
+pub fn calls(procedures: &[Arc<Procedure>]) -> Counts {
+    let count = |one: &Arc<Procedure>| ((one.database.clone(), one.oid), one.fared().calls);
+    procedures.iter().map(count).collect()
+}
+
+/// One row for each procedure of a database.
+pub fn rows(facts: &Facts<'_>) -> Vec<Vec<Value>> {
+    facts.procedures.iter().map(|procedure| row(procedure, facts)).collect()
+}
+
+fn row(procedure: &Procedure, facts: &Facts<'_>) -> Vec<Value> {
+    let (plan, fared) = (procedure.plan(), procedure.fared());
+    let travel = plan.travel(calls_of(facts.config, &procedure.database));
+    let identity = (procedure.database.clone(), procedure.oid);
+    let rate = facts.sampler.call_rate(facts.now, &identity, fared.calls);
+    vec![
+        Value::text(procedure.database.clone()),
+        Value::text(procedure.title.clone()),
+        Value::text(plan.signature.clone()),
+        Value::text(travel.map_or("off", Travel::word)),
+        Value::text(key(&plan)),
+        Value::text(also(&plan)),
+        Value::text(plan.origin.word()),
+        Value::from(fared.calls),
+        Value::Tenths(rate),
+        bound(&fared.time, 50),
+        bound(&fared.time, 99),
+        ratio(fared.joined.saturating_mul(100), fared.calls),
+        ratio(fared.company.saturating_add(fared.joined), fared.joined),
+        Value::from(fared.retried),
+        Value::from(fared.errors),
+        Value::from(procedure.lock_waits.load(Ordering::Relaxed)),
+        Value::text(plan.complaints.join("; ")),
+    ]
+}
+
+#[cfg(test)]
+#[path = "procedures_tests.rs"]
+mod tests;
