@@ -270,6 +270,8 @@ pub enum ToWorker {
     Shutdown(Shutdown),
     /// The stream of a database has come so far as somebody waits for.
     Applied,
+    /// Between workers: keys that this one waits for may be free.
+    KeysFree,
     /// Between workers: the engine of the Redis door has something for this one.
     RedisEvents,
     /// Between workers: `worker` has clients waiting in this pool and no server for them.

@@ -79,6 +79,8 @@ impl Plane {
             | ToWorker::LinkOpened { .. }
             // Who waits is looked at at the end of every turn.
             | ToWorker::Applied
+            // Whoever waits for them looks at the end of the turn.
+            | ToWorker::KeysFree
             | ToWorker::RedisEvents => {}
         }
     }
