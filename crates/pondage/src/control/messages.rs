@@ -15,6 +15,7 @@ use wire::pg::auth::Secret;
 
 use crate::config::{Config, PoolConfig, Upstream};
 use crate::link::{Door, Ends, Link};
+use crate::procedures::Running;
 use crate::route::Verdict;
 use crate::worker::snapshot::WorkerSnapshot;
 
@@ -258,6 +259,11 @@ pub enum ToWorker {
         /// With the statements by shape: a copy of many texts.
         queries: bool,
         reply: oneshot::Sender<Box<WorkerSnapshot>>,
+    },
+    /// Which calls are on their way in this database: with the process of PostgreSQL that has them.
+    Running {
+        database: String,
+        reply: oneshot::Sender<Vec<(u32, Running)>>,
     },
     Command {
         command: Command,

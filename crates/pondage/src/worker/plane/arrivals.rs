@@ -38,7 +38,7 @@ impl Plane {
         }
         let client = &mut self.clients[slot];
         let Some(unit) = client.unit.take() else { return };
-        let long = client.out.len() >= LONG_ANSWER_BYTES;
+        let long = client.answered >= LONG_ANSWER_BYTES;
         if let Some(begun) = &mut client.begun {
             // The client thinks that it was in its transaction: ReadyForQuery, which is the last
             // that it was told and has not been written yet, says so.

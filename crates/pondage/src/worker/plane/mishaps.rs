@@ -66,7 +66,7 @@ impl Plane {
         let Some(group) = self.group_of(slot) else { return };
         let client = &mut self.clients[slot];
         let Some(unit) = &mut client.unit else { return };
-        client.corked = false;
+        (client.corked, client.answered) = (false, 0);
         (unit.server, unit.held) = (NONE, false);
         unit.tries += 1;
         if unit.tries >= TRIES_MAX {
