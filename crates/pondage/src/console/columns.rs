@@ -147,7 +147,7 @@ const STREAMS: &[Column] = columns! {
 const PROCEDURES: &[Column] = columns! {
     Text: "database" "procedure" "arguments" "mode" "key" "also" "key_source";
     Numeric: "calls" "calls_per_second" "p50_us" "p99_us" "joined_percent" "train" "retries"
-        "errors" "lock_waits";
+        "errors" "lock_wait_percent";
     Text: "problems";
 };
 

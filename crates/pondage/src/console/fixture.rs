@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use backend::login::Credential;
 use cache::recipe::{Recipe, TableDeps};
+use sql::procedure::{Argument, Definition, Mode};
 use tokio::sync::mpsc;
 
 use super::{Condition, Pending, Process};
@@ -13,7 +14,7 @@ use crate::config::{Config, PoolConfig};
 use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToWorker};
 use crate::link::Ends;
-use crate::procedures::{Procedure, Procedures};
+use crate::procedures::{Known, Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::{Standing, PUBLICATION};
 use crate::worker::redis::Snapshot;
@@ -239,4 +240,32 @@ fn cacheable(user: &str) -> Cacheable {
     let tables = vec![TableDeps { oid: 7, restriction: None }];
     let lines = vec![format!("table public.t, as {user}: every row")];
     Cacheable { recipe: Recipe { tables }, settings: false, slots: Vec::new(), lines }
+}
+
+/// A procedure `(p_w integer, INOUT p_cw integer)` of schema `public`, whose body is not understood.
+pub fn procedure(procedures: &Procedures, database: &str, oid: u32, name: &str) -> Arc<Procedure> {
+    let known = Known {
+        oid,
+        definition: definition(name),
+        types: vec![23, 23],
+        comment: None,
+        body: Err("written in C".to_owned()),
+    };
+    procedures.learn(database, known).expect("room")
+}
+
+pub fn definition(name: &str) -> Definition {
+    let argument = |name: &str, mode| Argument {
+        name: name.to_owned(),
+        type_name: "integer".to_owned(),
+        mode,
+    };
+    Definition {
+        schema: "public".to_owned(),
+        name: name.to_owned(),
+        language: "plpgsql".to_owned(),
+        arguments: vec![argument("p_w", Mode::In), argument("p_cw", Mode::InOut)],
+        is_procedure: true,
+        ..Definition::default()
+    }
 }

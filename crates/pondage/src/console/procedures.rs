@@ -1,9 +1,7 @@
 //! Runs the commands about procedures, and makes the rows of SHOW PROCEDURES.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use sql::procedure::Definition;
 use wire::pg::sqlstate;
 
 use super::caching::{notice, pool_of};
@@ -236,7 +234,10 @@ fn explained(procedure: &Procedure, config: &Config) -> Vec<String> {
     lines.extend(plan.footprints.iter().map(|line| format!("Rows: {line}")));
     let hazard = if plan.ride.is_some() { "Hazard" } else { "Its body is not understood" };
     lines.extend(plan.hazards.iter().map(|line| format!("{hazard}: {line}")));
-    lines.extend(plan.complaints.iter().map(|line| format!("Problem: {line}")));
+    lines.extend(problems(procedure, &plan).into_iter().map(|line| format!("Problem: {line}")));
+    if let Some(suggested) = suggested(procedure, &plan) {
+        lines.push(format!("Advice: {suggested}"));
+    }
     lines.extend(plan.derived.advice.iter().map(|line| format!("Advice: {line}")));
     lines
 }
@@ -268,6 +269,35 @@ fn mode_and_why(plan: &Plan, calls: Calls, forbidden: Option<String>) -> String 
     why.map_or(word.to_owned(), |why| format!("{word}: {why}"))
 }
 
+/// What was said and can't be done, and what lock waits say against the key.
+fn problems(procedure: &Procedure, plan: &Plan) -> Vec<String> {
+    let mut problems = plan.complaints.clone();
+    let places: Vec<usize> =
+        plan.lane.iter().flat_map(|lane| &lane.key).map(|(place, _)| *place).collect();
+    let despite = procedure.waits().despite(&places);
+    if let Some(pairs) = despite {
+        problems.push(format!(
+            "the key does not keep apart who waits for whom: of {pairs} pairs of calls that were \
+             seen waiting for one another, hardly any had the same ({})",
+            key(plan)
+        ));
+    }
+    problems
+}
+
+/// The key that lock waits tell, if it is another one.
+fn suggested(procedure: &Procedure, plan: &Plan) -> Option<String> {
+    let places = procedure.waits().suggested();
+    let own = plan.lane.iter().flat_map(|lane| &lane.key).map(|(place, _)| *place);
+    if places.is_empty() || own.eq(places.iter().copied()) {
+        return None;
+    }
+    let (title, names) = (&procedure.title, names(plan, places.into_iter()));
+    Some(format!(
+        "calls that wait for one another have the same ({names}): SET PROCEDURE {title} KEY ({names})"
+    ))
+}
+
 fn said_by(origin: KeyOrigin) -> &'static str {
     match origin {
         KeyOrigin::Nobody => "by nobody",
@@ -279,10 +309,7 @@ fn said_by(origin: KeyOrigin) -> &'static str {
 }
 
 fn names(plan: &Plan, places: impl Iterator<Item = usize>) -> String {
-    let name = |place: usize| match plan.arguments.get(place) {
-        Some(name) => name.clone(),
-        None => Definition::default().argument_name(place),
-    };
+    let name = |place: usize| plan.arguments.get(place).cloned().unwrap_or_default();
     places.map(name).collect::<Vec<_>>().join(", ")
 }
 
@@ -314,6 +341,8 @@ pub fn rows(facts: &Facts<'_>) -> Vec<Vec<Value>> {
 fn row(procedure: &Procedure, facts: &Facts<'_>) -> Vec<Value> {
     let (plan, fared) = (procedure.plan(), procedure.fared());
     let travel = plan.travel(calls_of(facts.config, &procedure.database));
+    // Its own statement: it holds a lock that the problems take as well.
+    let waited = procedure.waits().share();
     let identity = (procedure.database.clone(), procedure.oid);
     let rate = facts.sampler.call_rate(facts.now, &identity, fared.calls);
     vec![
@@ -332,8 +361,8 @@ fn row(procedure: &Procedure, facts: &Facts<'_>) -> Vec<Value> {
         ratio(fared.company.saturating_add(fared.joined), fared.joined),
         Value::from(fared.retried),
         Value::from(fared.errors),
-        Value::from(procedure.lock_waits.load(Ordering::Relaxed)),
-        Value::text(plan.complaints.join("; ")),
+        waited.map_or(Value::Null, Value::from),
+        Value::text(problems(procedure, &plan).join("; ")),
     ]
 }
 

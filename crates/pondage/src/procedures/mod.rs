@@ -14,18 +14,20 @@
 mod declared;
 mod fared;
 mod plan;
+mod waits;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use smallvec::SmallVec;
 use sql::procedure::{Analysis, Definition, Facts, Summary};
 use sql::Source;
 
 use crate::config::ProcedureOptions;
 pub use fared::Fared;
 pub use plan::{KeyOrigin, Lane, Plan, Travel};
+pub use waits::{Waits, UNKNOWN};
 
 /// Procedures that are known of all databases together.
 pub const PROCEDURES_MAX: usize = 4096;
@@ -41,8 +43,8 @@ pub struct Procedure {
     plan: ArcSwap<Plan>,
     /// Held for an addition or a copy.
     fared: Mutex<Fared>,
-    /// Times that one of its calls was seen waiting for a lock.
-    pub lock_waits: AtomicU64,
+    /// What its calls are seen to wait for, now and then.
+    waits: Mutex<Waits>,
 }
 
 impl Procedure {
@@ -64,6 +66,10 @@ impl Procedure {
     pub fn tell(&self, more: &Fared) {
         self.fared.lock().unwrap_or_else(PoisonError::into_inner).add(more);
     }
+
+    pub fn waits(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A statement that is nothing but a call.
@@ -82,6 +88,14 @@ impl PartialEq for Call {
 }
 
 impl Eq for Call {}
+
+/// A call that is on its way, for comparison with others.
+#[derive(Debug, Clone)]
+pub struct Running {
+    pub procedure: Arc<Procedure>,
+    /// A hash of each argument, by place.
+    pub values: SmallVec<[u64; 8]>,
+}
 
 /// What catalogues and body say.
 #[derive(Debug, Clone)]
@@ -146,7 +160,7 @@ impl Procedures {
                 title,
                 plan: ArcSwap::default(),
                 fared: Mutex::default(),
-                lock_waits: AtomicU64::new(0),
+                waits: Mutex::default(),
             }),
         };
         state.entries.insert(key, Entry { procedure: procedure.clone(), known });

@@ -38,6 +38,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use backend::carrier::Carrier;
+use backend::keys::Held;
 use backend::login::Credential;
 use backend::moment::Moment;
 use backend::pool::{self, Budget};
@@ -92,6 +93,8 @@ pub struct Common {
     statements: Numbers,
     ids: AtomicU64,
     pub caches: Arc<Caches>,
+    /// Of calls that are on their way.
+    pub(super) keys: Held,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -200,6 +203,8 @@ pub struct ServerConn {
     pub place: Place,
     /// Whose statements it carries.
     pub carrier: Carrier,
+    /// The transaction that several calls share has failed.
+    pub spoiled: bool,
     pub client: u32,
     pub ends: Ends,
     pub tls: Arc<str>,
@@ -469,7 +474,9 @@ impl Plane {
             asking: NONE,
             last: None,
             alone: None,
+            answered: 0,
             corked: false,
+            running: None,
             fill: None,
             reads: None,
             wrote: None,
