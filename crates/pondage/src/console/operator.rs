@@ -221,7 +221,7 @@ impl Operator {
     }
 
     /// A view that no worker is missing from.
-    async fn look(&self) -> Result<View, Failure> {
+    pub(super) async fn look(&self) -> Result<View, Failure> {
         self.whole(view::look(self.process(), SNAPSHOT_WAIT).await)
     }
 

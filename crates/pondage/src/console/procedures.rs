@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wire::pg::auth::Secret;
 use wire::pg::sqlstate;
 
 use super::caching::{notice, pool_of};
@@ -12,11 +13,12 @@ use super::session::Notice;
 use super::show::Facts;
 use super::stats::Calls as Counts;
 use super::table::{Table, Value};
-use super::{columns, Failure};
+use super::{columns, view, Failure};
 use crate::config::nearest::nearest;
-use crate::config::{is_console, Calls, Config, PoolMode, ProcedureOptions};
+use crate::config::{is_console, Calls, Config, PoolConfig, PoolMode, ProcedureOptions};
 use crate::control::messages::ConsoleUser;
 use crate::procedures::{KeyOrigin, Plan, Procedure, Travel};
+use crate::worker::snapshot::PoolSnapshot;
 
 impl Operator {
     pub(super) async fn procedure(
@@ -149,6 +151,35 @@ impl Operator {
         }
     }
 
+    /// As whom the catalogues are asked. The console's administrator need not be a role there, so
+    /// on the console it is the database's user, or one whose pool is in use.
+    async fn pool_to_ask(
+        &self,
+        who: &ConsoleUser,
+        database: &str,
+    ) -> Result<Arc<PoolConfig>, Failure> {
+        let config = self.process().config();
+        let of_database = || {
+            pool_of(&config, who, database).ok_or_else(|| {
+                let message = format!("no such database: {database}");
+                Failure::new(sqlstate::INVALID_CATALOG_NAME, message)
+            })
+        };
+        if !is_console(&who.database) || config.stream_pool(database).is_some() {
+            return of_database();
+        }
+        let view = self.look().await?;
+        let mut pools = view::pools(&view.workers).into_iter();
+        let logs_in = |pool: &PoolSnapshot| {
+            let password = pool.config.upstream.password.as_ref();
+            pool.database == database && matches!(password, Some(Secret::Plain(_)))
+        };
+        match pools.find(logs_in) {
+            Some(pool) => Ok(pool.config),
+            None => of_database(),
+        }
+    }
+
     /// What the catalogues say now; if they can't be asked, what is known from calls.
     async fn examined(
         &self,
@@ -158,11 +189,7 @@ impl Operator {
         name: &str,
         notices: &mut Vec<Notice>,
     ) -> Result<Vec<Arc<Procedure>>, Failure> {
-        let config = self.process().config();
-        let pool = pool_of(&config, who, database).ok_or_else(|| {
-            let message = format!("no such database: {database}");
-            Failure::new(sqlstate::INVALID_CATALOG_NAME, message)
-        })?;
+        let pool = self.pool_to_ask(who, database).await?;
         let proven = who.proven.clone();
         let why = match self.process().examine_procedure(&pool, proven, schema, name).await {
             Ok(found) => return Ok(found),

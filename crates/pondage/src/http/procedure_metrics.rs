@@ -24,12 +24,12 @@ type Counter = (&'static str, &'static str, fn(&Sums) -> u64);
 const COUNTERS: [Counter; 7] = [
     ("pondage_procedure_calls_total", "Calls that were answered.", |sums| sums.fared.calls),
     (
-        "pondage_procedure_trains_calls_total",
+        "pondage_procedure_joined_total",
         "Of these, those that were sent in a lane, alone or together with others.",
         |sums| sums.fared.joined,
     ),
     (
-        "pondage_procedure_trains_company_total",
+        "pondage_procedure_company_total",
         "Calls of others that were on their way on the same server with one of those, summed.",
         |sums| sums.fared.company,
     ),
@@ -114,8 +114,8 @@ mod tests {
         let labels = "database=\"app\",procedure=\"public.payment\"";
         for line in [
             format!("pondage_procedure_calls_total{{{labels}}} 6"),
-            format!("pondage_procedure_trains_calls_total{{{labels}}} 4"),
-            format!("pondage_procedure_trains_company_total{{{labels}}} 18"),
+            format!("pondage_procedure_joined_total{{{labels}}} 4"),
+            format!("pondage_procedure_company_total{{{labels}}} 18"),
             format!("pondage_procedure_retries_total{{{labels}}} 2"),
             format!("pondage_procedure_errors_total{{{labels}}} 0"),
             format!("pondage_procedure_lock_waits_total{{{labels}}} 0"),
