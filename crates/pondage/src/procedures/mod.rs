@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use cache::value::Kind;
 use smallvec::SmallVec;
 use sql::procedure::{Analysis, Definition, Facts, Summary};
 use sql::Source;
@@ -81,6 +82,12 @@ pub struct Call {
     pub arguments: Vec<Option<Source>>,
 }
 
+impl Call {
+    pub fn sources(&self) -> impl Iterator<Item = Source> + '_ {
+        self.arguments.iter().flatten().copied()
+    }
+}
+
 impl PartialEq for Call {
     fn eq(&self, other: &Call) -> bool {
         Arc::ptr_eq(&self.procedure, &other.procedure) && self.arguments == other.arguments
@@ -88,6 +95,14 @@ impl PartialEq for Call {
 }
 
 impl Eq for Call {}
+
+/// A row that a plain statement writes, found by a unique key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// As in [`Lane::space`]: procedures whose key is this row's share its lane.
+    pub space: u64,
+    pub key: Vec<(Source, Kind)>,
+}
 
 /// A call that is on its way, for comparison with others.
 #[derive(Debug, Clone)]
@@ -130,6 +145,8 @@ struct State {
     entries: BTreeMap<(String, u32), Entry>,
     configured: BTreeMap<String, ProcedureOptions>,
     commanded: BTreeMap<String, ProcedureOptions>,
+    /// By database: what the columns of its tables hold values of.
+    dimensions: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// All procedures that somebody has called, or asked about.
@@ -206,6 +223,15 @@ impl Procedures {
         was_set
     }
 
+    /// Of rows that are found by these columns, such as `public.warehouse.w_id`.
+    pub fn space(&self, database: &str, columns: &[String]) -> u64 {
+        let state = self.lock();
+        let known = state.dimensions.get(database);
+        let of =
+            |column: &String| known.and_then(|known| known.get(column)).unwrap_or(column).clone();
+        plan::space(database, columns.iter().map(of))
+    }
+
     /// Those that are known, by database and title.
     pub fn list(&self) -> Vec<Arc<Procedure>> {
         let state = self.lock();
@@ -237,7 +263,7 @@ impl State {
         let of = (database.to_owned(), 0)..=(database.to_owned(), u32::MAX);
         let entries: Vec<&Entry> = self.entries.range(of).map(|(_, entry)| entry).collect();
         let known: Vec<&Known> = entries.iter().map(|entry| &entry.known).collect();
-        let derived = plan::derive(&known);
+        let (derived, dimensions) = plan::derive(&known);
         for (entry, derived) in entries.into_iter().zip(derived) {
             let title = &entry.procedure.title;
             let said = plan::Said::of(
@@ -247,5 +273,6 @@ impl State {
             );
             entry.procedure.plan.store(Arc::new(Plan::new(database, &entry.known, said, derived)));
         }
+        self.dimensions.insert(database.to_owned(), dimensions);
     }
 }

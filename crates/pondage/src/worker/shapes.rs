@@ -511,6 +511,7 @@ mod tests {
             cache: Err(String::new()),
             writes: Writes::Anything,
             call: None,
+            row: None,
         })));
         id
     }
@@ -585,6 +586,7 @@ mod tests {
             cache: Err(String::new()),
             writes: Writes::Anything,
             call: None,
+            row: None,
         };
         let shape = shapes.get_mut(id).expect("known");
         shape.judged(Some(Box::new(verdict.clone())));

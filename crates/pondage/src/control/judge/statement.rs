@@ -111,6 +111,7 @@ fn alone(reason: impl Into<String>) -> Verdict {
         literals: None,
         writes: Writes::Anything,
         call: None,
+        row: None,
     }
 }
 
@@ -256,7 +257,7 @@ async fn look(
         Share::Batch => evidence.judge(connection).await?.map(Arc::new),
         _ => Err(reason.clone()),
     };
-    Ok(Verdict { share, reason, literals, cache, writes, call: None })
+    Ok(Verdict { share, reason, literals, cache, writes, call: None, row: None })
 }
 
 /// A text that is a part of what is judged.
