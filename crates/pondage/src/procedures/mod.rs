@@ -113,7 +113,7 @@ pub struct Running {
 }
 
 /// What catalogues and body say.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub oid: u32,
     pub definition: Definition,
@@ -126,7 +126,7 @@ pub struct Known {
 }
 
 /// What a body does, with all that it calls.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     pub analysis: Analysis,
     pub summary: Summary,
@@ -169,6 +169,7 @@ impl Procedures {
         let title = known.definition.title().to_string();
         let kept = state.entries.get(&key).filter(|entry| entry.procedure.title == title);
         let procedure = match kept {
+            Some(entry) if entry.known == known => return Some(entry.procedure.clone()),
             Some(entry) => entry.procedure.clone(),
             None if state.entries.len() >= PROCEDURES_MAX => return None,
             None => Arc::new(Procedure {
@@ -191,6 +192,12 @@ impl Procedures {
         if state.entries.remove(&(database.to_owned(), oid)).is_some() {
             state.plan(database);
         }
+    }
+
+    /// Those of this database that are known.
+    pub fn oids(&self, database: &str) -> Vec<u32> {
+        let of = (database.to_owned(), 0)..=(database.to_owned(), u32::MAX);
+        self.lock().entries.range(of).map(|((_, oid), _)| *oid).collect()
     }
 
     /// What the configuration says has changed (RELOAD).
