@@ -19,7 +19,7 @@ use crate::config::nearest::nearest;
 use crate::config::ProcedureOptions;
 
 /// Where a name says none.
-const SCHEMA: &str = "public";
+pub const SCHEMA: &str = "public";
 /// PostgreSQL's NAMEDATALEN leaves as many for a name.
 const NAME_BYTES_MAX: usize = 63;
 

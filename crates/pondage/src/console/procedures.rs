@@ -7,7 +7,7 @@ use wire::pg::sqlstate;
 
 use super::caching::{notice, pool_of};
 use super::operator::Operator;
-use super::procedure_commands::ProcedureCommand;
+use super::procedure_commands::{ProcedureCommand, SCHEMA};
 use super::queries::{bound, ratio};
 use super::session::Notice;
 use super::show::Facts;
@@ -52,10 +52,11 @@ impl Operator {
                 let schema = schema.as_deref();
                 let found = self.examined(who, &database, schema, &name, notices).await?;
                 if found.is_empty() {
-                    let title = schema.map_or(name.clone(), |schema| format!("{schema}.{name}"));
+                    let said = schema.map_or(name.clone(), |schema| format!("{schema}.{name}"));
                     let message =
-                        format!("database {database} has no procedure or function {title}");
+                        format!("database {database} has no procedure or function {said}");
                     let failure = Failure::new(sqlstate::UNDEFINED_FUNCTION, message);
+                    let title = format!("{}.{name}", schema.unwrap_or(SCHEMA));
                     return Err(match self.known_name(&title) {
                         Some(hint) => failure.hint(hint),
                         None => failure.hint("SHOW PROCEDURES lists those that were called."),
