@@ -94,7 +94,7 @@ pub struct Running {
 }
 
 /// What catalogues and body say.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub oid: u32,
     pub definition: Definition,
@@ -107,7 +107,7 @@ pub struct Known {
 }
 
 /// What a body does, with all that it calls.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     pub analysis: Analysis,
     pub summary: Summary,
@@ -150,6 +150,7 @@ impl Procedures {
         let title = known.definition.title().to_string();
         let kept = state.entries.get(&key).filter(|entry| entry.procedure.title == title);
         let procedure = match kept {
+            Some(entry) if entry.known == known => return Some(entry.procedure.clone()),
             Some(entry) => entry.procedure.clone(),
             None if state.entries.len() >= PROCEDURES_MAX => return None,
             None => Arc::new(Procedure {
@@ -171,6 +172,12 @@ impl Procedures {
         if state.entries.remove(&(database.to_owned(), oid)).is_some() {
             state.plan(database);
         }
+    }
+
+    /// Those of this database that are known.
+    pub fn oids(&self, database: &str) -> Vec<u32> {
+        let of = (database.to_owned(), 0)..=(database.to_owned(), u32::MAX);
+        self.lock().entries.range(of).map(|((_, oid), _)| *oid).collect()
     }
 
     /// What the configuration says has changed (RELOAD).

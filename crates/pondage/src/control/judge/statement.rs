@@ -102,6 +102,16 @@ impl Parsed {
     }
 }
 
+/// The call that a statement consists of.
+pub fn call(parser: &impl Parser, text: &[u8]) -> Option<sql::Call> {
+    let text = std::str::from_utf8(text).ok().filter(|text| text.len() <= sql::TEXT_MAX)?;
+    let mut scan = sql::Scan::new();
+    if !scan.scan(text.as_bytes()) {
+        return None;
+    }
+    parser.call(text, scan.literals())
+}
+
 fn alone(reason: impl Into<String>) -> Verdict {
     let reason = reason.into();
     Verdict {
