@@ -37,7 +37,7 @@ TRIES = 20
 AGAIN = ("40P01", "40001")
 # So many for all clients, who begin at different ones and go round.
 DRAWN = 40_000
-RECEIVE_BYTES = 1 << 18
+RECEIVE_BYTES = 1 << 14
 ANSWER_SECONDS = 30.0
 # What a client that is waiting at the end still gets for its answer.
 LAST_ANSWER_SECONDS = 45.0
