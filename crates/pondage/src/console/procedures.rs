@@ -266,7 +266,11 @@ fn explained(procedure: &Procedure, config: &Config) -> Vec<String> {
     if let Some(suggested) = suggested(procedure, &plan) {
         lines.push(format!("Advice: {suggested}"));
     }
-    lines.extend(plan.derived.advice.iter().map(|line| format!("Advice: {line}")));
+    // Of rows that another key is about, it would not be the hottest one.
+    let own = plan.lane.as_ref().is_none_or(|lane| {
+        lane.key.iter().map(|(place, _)| *place).eq(plan.derived.key.iter().copied())
+    });
+    lines.extend(plan.derived.advice.iter().filter(|_| own).map(|line| format!("Advice: {line}")));
     lines
 }
 
