@@ -316,7 +316,9 @@ impl fmt::Display for Why {
 
 /// How a lone autocommit statement of this shape travels.
 pub fn route(config: &PoolConfig, verdict: Option<&Verdict>, history: &History) -> (Way, Why) {
-    let call = verdict.and_then(|verdict| verdict.call.as_deref());
+    // One that only reads travels with other reads.
+    let writes = verdict.filter(|verdict| verdict.share < Share::Pipeline);
+    let call = writes.and_then(|verdict| verdict.call.as_deref());
     let travel = call.and_then(|call| call.procedure.plan().travel(config.procedures));
     if config.coalesce == Coalesce::Off && travel.is_none() {
         return (Way::Alone, Why::Off);
