@@ -488,6 +488,8 @@ fn put_values<'a>(text: &[u8], literals: impl Iterator<Item = &'a Literal>, out:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::fixture;
+    use crate::procedures::{Call, Procedures};
     use crate::route::Share;
     use crate::route::Writes;
     use backend::statement::Numbers;
@@ -569,6 +571,54 @@ mod tests {
         assert_eq!(shapes.of(b"kept"), kept);
         assert!(shapes.get(kept).is_some() && shapes.get(dropped).is_none());
         assert!(shapes.iter().count() <= SHAPES_MAX);
+    }
+
+    #[test]
+    fn a_procedure_is_told_what_its_calls_came_to_whatever_becomes_of_verdict_and_shape() {
+        let procedures = Procedures::default();
+        let called = |oid| {
+            let procedure = fixture::procedure(&procedures, "app", oid, "payment");
+            Some(Arc::new(Call { procedure, arguments: Vec::new() }))
+        };
+        let mut shapes = Shapes::default();
+        let id = shapes.of(b"call payment(\x01)");
+        let judge = |shapes: &mut Shapes, now, call| {
+            let shape = shapes.get_mut(id).expect("kept");
+            shape.calls += 1;
+            shape.time.record(70);
+            assert!(shape.ask(Moment(now)));
+            let verdict = Verdict {
+                share: Share::Alone,
+                reason: String::new(),
+                literals: None,
+                cache: Err(String::new()),
+                writes: Writes::Anything,
+                call,
+                row: None,
+            };
+            shape.judged(Some(Box::new(verdict)));
+        };
+        let told = |oid| {
+            let list = procedures.list();
+            list.iter().find(|one| one.oid == oid).expect("known").fared().calls
+        };
+        judge(&mut shapes, 1, called(7));
+        assert_eq!(told(7), 0, "nobody has looked yet");
+        shapes.tell();
+        shapes.tell();
+        assert_eq!(told(7), 1, "that from before it was known counts, and counts once");
+        shapes.redefined();
+        shapes.get_mut(id).expect("kept").calls += 1;
+        shapes.tell();
+        assert_eq!(told(7), 2);
+        judge(&mut shapes, 2, called(8));
+        assert_eq!((told(7), told(8)), (3, 0), "what came before is the other's");
+        shapes.get_mut(id).expect("kept").calls += 1;
+        for at in 0..SHAPES_MAX {
+            shapes.of(format!("shape {at}").as_bytes());
+        }
+        assert!(shapes.get(id).is_none());
+        assert_eq!(told(8), 1, "it told when it went");
     }
 
     #[test]
