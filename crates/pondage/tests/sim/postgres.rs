@@ -8,7 +8,7 @@
 //! Source: PostgreSQL docs, "Message Flow"; `PostgresMain` in postgres.c, `CopyGetData` in
 //! copyfromparse.c.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use wire::pg::backend::{self as reply, tag as say, ErrorReply, TxStatus};
 use wire::pg::frame;
@@ -149,6 +149,12 @@ pub(crate) const OTHER: &str = "another table";
 pub struct Postgres {
     /// What reads find, if this is one of the servers.
     pub(crate) data: Option<Handle>,
+    /// Writes that have been undone once because of what others did, if this is one of the servers.
+    pub clashes: Option<HashSet<String>>,
+    /// The next write of that kind will be.
+    pub clash_next: bool,
+    /// What SET LOCAL has changed, and what it was.
+    pub(crate) local: Vec<(String, Option<String>)>,
     /// The transaction has this number.
     pub(crate) xid: Option<u64>,
     /// What it has changed.
@@ -217,6 +223,9 @@ impl Postgres {
             deferred: None,
             writes: Vec::new(),
             emitted: false,
+            clashes: None,
+            clash_next: false,
+            local: Vec::new(),
             deeds: Vec::new(),
             statements: BTreeMap::new(),
             portals: BTreeMap::new(),
@@ -480,6 +489,12 @@ impl Postgres {
     }
 
     fn over(&mut self) {
+        for (name, value) in std::mem::take(&mut self.local) {
+            match value {
+                Some(value) => set(&mut self.values, &name, &value),
+                None => self.values.retain(|known, _| *known != name),
+            }
+        }
         self.transaction = Transaction::No;
         self.before = None;
         self.deferred = None;

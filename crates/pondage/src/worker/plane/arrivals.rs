@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use backend::reply::Owner;
 use backend::statement::Statement;
+use wire::pg::backend::TxStatus;
 use wire::pg::frontend::Parse;
 
 use super::trips::LONG_ANSWER_BYTES;
 use super::Plane;
+use crate::procedures::Travel;
 use crate::route::{Way, Why};
 use crate::session::client::Hold;
 use crate::session::explain::Last;
@@ -20,9 +22,16 @@ impl Plane {
         let client = &mut self.clients[slot];
         if client.unit.as_ref().is_some_and(|unit| unit.way == Way::Train && !unit.done) {
             self.release_keys(slot);
-            let Some(unit) = &mut self.clients[slot].unit else { return };
+            let client = &mut self.clients[slot];
+            let Some(unit) = &mut client.unit else { return };
             unit.done = true;
             if unit.held {
+                if unit.travel == Travel::Batch {
+                    // The transaction is not the client's.
+                    if let Some(status) = client.out.last_mut() {
+                        *status = TxStatus::Idle.as_byte();
+                    }
+                }
                 return;
             }
         }

@@ -6,6 +6,7 @@ use backend::server::LastWords;
 use wire::pg::sqlstate;
 
 use super::{Place, Plane};
+use crate::procedures::Travel;
 use crate::route::{Way, Why};
 use crate::session::client::{Hold, NONE};
 use crate::session::login::Refused;
@@ -22,6 +23,10 @@ impl Plane {
         let Some(unit) = &mut client.unit else { return };
         if let Some(conn) = self.servers.get_mut(unit.server) {
             conn.carrier.leave(Owner(slot), true);
+            conn.spoiled = true;
+        }
+        if unit.travel == Travel::Batch {
+            unit.travel = Travel::Train;
         }
         let totals = &mut self.pools[client.pool as usize].totals.coalesced;
         totals.skipped += u64::from(again != Again::Conflict);

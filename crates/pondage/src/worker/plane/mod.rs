@@ -200,6 +200,8 @@ pub struct ServerConn {
     pub place: Place,
     /// Whose statements it carries.
     pub carrier: Carrier,
+    /// The transaction that several calls share has failed.
+    pub spoiled: bool,
     pub client: u32,
     pub ends: Ends,
     pub tls: Arc<str>,

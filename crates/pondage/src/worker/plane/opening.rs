@@ -75,6 +75,7 @@ impl Plane {
             pool: at,
             place: Place::Idle,
             carrier: Carrier::new(self.now),
+            spoiled: false,
             client: NONE,
             ends: opened.ends,
             tls: opened.tls.as_str().into(),

@@ -147,6 +147,10 @@ impl Plane {
             if let Some(train) = Plane::train_of(owner) {
                 match happened {
                     Happened::SetupDone => self.train_arrived(train),
+                    Happened::SetupFailed(_) if self.is_batch(train) => {
+                        self.servers[train].spoiled = true;
+                        self.train_arrived(train);
+                    }
                     _ => self.server_lost(train, "a train of writes could not be completed"),
                 }
                 continue;
@@ -202,6 +206,9 @@ impl Plane {
                 client.copies_in = false;
                 if let Some(unit) = &mut client.unit {
                     unit.failed = true;
+                    if let Some(conn) = self.servers.get_mut(server) {
+                        conn.spoiled = true;
+                    }
                 }
             }
             Happened::SetupDone => {

@@ -33,20 +33,25 @@ const TAIL: &str = "RESET synchronous_commit; RESET lock_timeout; \
 
 impl Plane {
     pub(super) fn begin_train(&mut self, server: u32, travel: Travel) {
-        let pool = self.servers[server].pool as usize;
-        let limit = self.pools[pool].config.coalesce_stall.as_millis().max(1);
+        let conn = &mut self.servers[server];
+        conn.spoiled = false;
+        let limit = self.pools[conn.pool as usize].config.coalesce_stall.as_millis().max(1);
         let head = match travel {
+            Travel::Batch => format!("BEGIN; SET LOCAL lock_timeout = {limit}"),
             Travel::Secluded => "SET synchronous_commit = off".to_owned(),
-            _ => format!("SET synchronous_commit = off; SET lock_timeout = {limit}"),
+            Travel::Train | Travel::Each => {
+                format!("SET synchronous_commit = off; SET lock_timeout = {limit}")
+            }
         };
         let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
         self.send(server, request, |out| frontend::put_query(out, &head));
     }
 
-    pub(super) fn end_train(&mut self, server: u32) {
+    pub(super) fn end_train(&mut self, server: u32, travel: Travel) {
         let owner = Owner(SERVER | server);
+        let tail = if travel == Travel::Batch { "COMMIT" } else { TAIL };
         let request = Request::with_fate(owner, Kind::Query, Fate::Setup).guest(Guest::No);
-        self.send(server, request, |out| frontend::put_query(out, TAIL));
+        self.send(server, request, |out| frontend::put_query(out, tail));
     }
 
     /// The server whose train an owner is the tail of.
@@ -54,19 +59,36 @@ impl Plane {
         (owner != Owner::NOBODY && owner.0 & SERVER != 0).then_some(owner.0 & !SERVER)
     }
 
-    /// What the train has done is safe: everybody is told.
+    /// What the train has done is safe: everybody is told. Or, if one in a shared transaction
+    /// failed, nothing was done, and they ride again, each in its own.
     pub(super) fn train_arrived(&mut self, server: u32) {
         let Some(conn) = self.servers.get(server) else { return };
+        let undone = conn.spoiled && self.is_batch(server);
         let owners: Vec<Owner> = conn.carrier.owners().collect();
         for owner in owners {
             let Some(client) = self.clients.get_mut(owner.0) else { continue };
-            if !client.unit.as_ref().is_some_and(|unit| unit.done) {
+            let Some(unit) = client.unit.as_mut().filter(|unit| unit.done) else { continue };
+            if undone {
+                (unit.done, unit.failed, unit.travel) = (false, false, Travel::Train);
+                client.out.clear();
+                self.servers[server].carrier.leave(owner, true);
+                self.requeue(owner.0);
                 continue;
             }
             client.corked = false;
             super::replies::queue_out(client, owner.0, &mut self.written_clients);
             self.answered(owner.0, wire::pg::backend::TxStatus::Idle);
         }
+    }
+
+    /// Those on this server share a transaction.
+    pub(super) fn is_batch(&self, server: u32) -> bool {
+        let Some(conn) = self.servers.get(server) else { return false };
+        let mut units = conn
+            .carrier
+            .owners()
+            .filter_map(|owner| self.clients.get(owner.0).and_then(|client| client.unit.as_ref()));
+        units.any(|unit| unit.held && unit.travel == Travel::Batch)
     }
 
     /// Answers that are held back are not held back without bound.

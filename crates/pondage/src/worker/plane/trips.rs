@@ -213,7 +213,7 @@ impl Plane {
         }
         self.depart(server);
         if held {
-            self.end_train(server);
+            self.end_train(server, travel);
         }
         true
     }
