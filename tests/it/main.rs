@@ -11,6 +11,7 @@ mod demo;
 mod docs;
 mod drivers;
 mod kit;
+mod procedures;
 mod redis;
 mod rust_driver;
 mod tidy;
