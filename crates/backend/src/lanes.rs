@@ -65,6 +65,8 @@ struct Lane {
     riding: u32,
     /// It is in [`Lanes::ready`].
     ready: bool,
+    /// It is in [`Lanes::parked`].
+    parked: bool,
 }
 
 /// What is loaded.
@@ -76,6 +78,9 @@ pub struct Train<'a> {
     /// Somebody rides; whether there is room for more.
     pub goes_on: &'a mut dyn FnMut(Owner) -> bool,
     pub has_room: bool,
+    /// Takes the keys of a statement where they may be taken elsewhere too. False: they are; the
+    /// lane is [`Lanes::is_parked`] then.
+    pub reserve: &'a mut dyn FnMut(&[Key]) -> bool,
     /// Of all who ride; none while nobody does.
     pub class: Option<Class>,
 }
@@ -101,6 +106,8 @@ pub struct Lanes {
     free: VecDeque<Car>,
     /// Lanes in which somebody waits, and whose key was free when they got here.
     ready: VecDeque<Key>,
+    /// Lanes whose next statement needs a key that is taken elsewhere.
+    parked: Vec<Key>,
     waiting: usize,
 }
 
@@ -141,7 +148,8 @@ impl Lanes {
             None => &mut self.free,
             Some(key) => {
                 let lane = self.lanes.entry(*key).or_default();
-                if lane.server.is_none() && !std::mem::replace(&mut lane.ready, true) {
+                let waits = lane.server.is_some() || lane.parked;
+                if !waits && !std::mem::replace(&mut lane.ready, true) {
                     self.ready.push_back(*key);
                 }
                 &mut lane.waiting
@@ -214,6 +222,9 @@ impl Lanes {
                 holder.is_none_or(|holder| holder == server)
             };
             if car.keys[1..].iter().all(free) {
+                if !(train.reserve)(&car.keys) {
+                    return self.park(key, passed, car);
+                }
                 self.waiting -= 1;
                 train.take(&car);
                 self.hold(server, &car.keys);
@@ -227,6 +238,29 @@ impl Lanes {
                 }
                 passed += 1;
             }
+        }
+    }
+
+    fn park(&mut self, key: Key, place: usize, car: Car) {
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        lane.waiting.insert(place, car);
+        if !std::mem::replace(&mut lane.parked, true) {
+            self.parked.push(key);
+        }
+    }
+
+    /// Some wait for keys that are taken elsewhere.
+    pub fn is_parked(&self) -> bool {
+        !self.parked.is_empty()
+    }
+
+    /// Those keys may be free now.
+    pub fn unpark(&mut self) {
+        for key in std::mem::take(&mut self.parked) {
+            if let Some(lane) = self.lanes.get_mut(&key) {
+                lane.parked = false;
+            }
+            self.make_ready(key);
         }
     }
 
@@ -254,7 +288,7 @@ impl Lanes {
     fn make_ready(&mut self, key: Key) {
         self.tidy(key);
         let Some(lane) = self.lanes.get_mut(&key) else { return };
-        if lane.server.is_none() && !lane.waiting.is_empty() && !lane.ready {
+        if lane.server.is_none() && !lane.waiting.is_empty() && !lane.ready && !lane.parked {
             lane.ready = true;
             self.ready.push_back(key);
         }
@@ -263,7 +297,9 @@ impl Lanes {
     /// Forgets a lane that nobody uses. Its place in `ready`, if it has one, goes when its turn
     /// comes.
     fn tidy(&mut self, key: Key) {
-        let unused = |lane: &Lane| lane.waiting.is_empty() && lane.riding == 0 && !lane.ready;
+        let unused = |lane: &Lane| {
+            lane.waiting.is_empty() && lane.riding == 0 && !lane.ready && !lane.parked
+        };
         if self.lanes.get(&key).is_some_and(unused) {
             self.lanes.remove(&key);
         }
@@ -295,6 +331,7 @@ mod tests {
             alone: &mut alone,
             goes_on: &mut goes_on,
             has_room: most > 0,
+            reserve: &mut |_| true,
             class: None,
         };
         lanes.load(server, &mut train);
@@ -372,6 +409,28 @@ mod tests {
         assert!(lanes.remove(Owner(1), &keys(&[1])));
         assert!(!lanes.remove(Owner(1), &keys(&[1])));
         assert_eq!(load(&mut lanes, 0, 9).0, [0, 2]);
+    }
+
+    #[test]
+    fn a_lane_whose_key_is_taken_elsewhere_is_parked() {
+        let mut lanes = of(&[&[1], &[2], &[1]]);
+        let (mut rides, mut alone) = (Vec::new(), Vec::new());
+        let mut train = Train {
+            rides: &mut rides,
+            alone: &mut alone,
+            goes_on: &mut |_| true,
+            has_room: true,
+            reserve: &mut |keys| keys[0] != Key(1),
+            class: None,
+        };
+        lanes.load(0, &mut train);
+        assert_eq!((rides, alone.len()), (vec![Owner(1)], 0));
+        assert!(lanes.is_parked());
+        assert_eq!(lanes.first(), None);
+        lanes.wait(Owner(3), Moment(3), keys(&[1]), PLAIN);
+        assert_eq!(load(&mut lanes, 1, 9).0, [], "not before it is said to be free");
+        lanes.unpark();
+        assert_eq!(load(&mut lanes, 1, 9).0, [0, 2, 3]);
     }
 
     fn class_of(owner: u32) -> Class {

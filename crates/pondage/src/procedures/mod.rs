@@ -13,16 +13,19 @@
 
 mod declared;
 mod plan;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use smallvec::SmallVec;
 use sql::procedure::{Analysis, Definition, Facts, Summary};
 use sql::Source;
 
 use crate::config::ProcedureOptions;
 pub use plan::{KeyOrigin, Lane, Plan, Travel};
+pub use waits::{Waits, UNKNOWN};
 
 /// Procedures that are known of all databases together.
 pub const PROCEDURES_MAX: usize = 4096;
@@ -36,11 +39,17 @@ pub struct Procedure {
     /// `public.payment`
     pub title: String,
     plan: ArcSwap<Plan>,
+    /// What its calls are seen to wait for, now and then.
+    waits: Mutex<Waits>,
 }
 
 impl Procedure {
     pub fn plan(&self) -> Arc<Plan> {
         self.plan.load_full()
+    }
+
+    pub fn waits(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -60,6 +69,14 @@ impl PartialEq for Call {
 }
 
 impl Eq for Call {}
+
+/// A call that is on its way, for comparison with others.
+#[derive(Debug, Clone)]
+pub struct Running {
+    pub procedure: Arc<Procedure>,
+    /// A hash of each argument, by place.
+    pub values: SmallVec<[u64; 8]>,
+}
 
 /// What catalogues and body say.
 #[derive(Debug, Clone)]
@@ -123,6 +140,7 @@ impl Procedures {
                 oid: known.oid,
                 title,
                 plan: ArcSwap::default(),
+                waits: Mutex::default(),
             }),
         };
         state.entries.insert(key, Entry { procedure: procedure.clone(), known });

@@ -91,7 +91,7 @@ impl Travel {
     }
 
     /// Its clients hear nothing before the end of the train.
-    pub fn is_held(self) -> bool {
+    pub fn waits_for_tail(self) -> bool {
         self != Travel::Each
     }
 }

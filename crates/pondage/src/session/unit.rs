@@ -53,8 +53,11 @@ pub struct Unit {
     pub failed: bool,
     /// Its Parse was.
     pub unparsed: bool,
-    /// Its answer is held back until what it has done is safe.
+    /// Others ride on the same train: its answer is held back until it is whole, or even until the
+    /// train has arrived.
     pub held: bool,
+    /// Its client wants it cancelled, once it is its turn.
+    pub cancelled: bool,
     /// Answered, and held back until what it has done is safe.
     pub done: bool,
 }
@@ -78,12 +81,18 @@ impl Default for Unit {
             failed: false,
             unparsed: false,
             held: false,
+            cancelled: false,
             done: false,
         }
     }
 }
 
 impl Unit {
+    /// What it does is not safe before the end of the train.
+    pub fn waits_for_tail(&self) -> bool {
+        self.held && self.travel.waits_for_tail()
+    }
+
     /// The messages as the client sent them.
     pub fn as_it_came(&self) -> &[u8] {
         match self.form {

@@ -8,6 +8,7 @@ use backend::statement::Statement;
 use wire::pg::backend::TxStatus;
 use wire::pg::frontend::Parse;
 
+use super::replies::queue_out;
 use super::trips::LONG_ANSWER_BYTES;
 use super::Plane;
 use crate::procedures::Travel;
@@ -25,7 +26,7 @@ impl Plane {
             let client = &mut self.clients[slot];
             let Some(unit) = &mut client.unit else { return };
             unit.done = true;
-            if unit.held {
+            if unit.waits_for_tail() {
                 if unit.travel == Travel::Batch {
                     // The transaction is not the client's.
                     if let Some(status) = client.out.last_mut() {
@@ -37,7 +38,7 @@ impl Plane {
         }
         let client = &mut self.clients[slot];
         let Some(unit) = client.unit.take() else { return };
-        let long = client.out.len() >= LONG_ANSWER_BYTES;
+        let long = client.answered >= LONG_ANSWER_BYTES;
         if let Some(begun) = &mut client.begun {
             // The client thinks that it was in its transaction: ReadyForQuery, which is the last
             // that it was told and has not been written yet, says so.
@@ -46,7 +47,9 @@ impl Plane {
                 *status = begun.status().as_byte();
             }
         }
-        client.corked = false;
+        if std::mem::take(&mut client.corked) {
+            queue_out(client, slot, &mut self.written_clients);
+        }
         client.hold = Hold::No;
         let at = client.pool as usize;
         if !client.input.is_empty() {

@@ -61,6 +61,10 @@ impl Plane {
                 self.tell_names();
                 let _ = reply.send(Box::new(self.snapshot(queries)));
             }
+            ToWorker::Running { database, reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(self.running(&database));
+            }
             ToWorker::Command { command, reply } => self.command(command, reply),
             ToWorker::Reload { config, tls } => self.reload(config, tls.is_some()),
             ToWorker::Shutdown(shutdown) => self.shut_down(shutdown),
@@ -79,6 +83,8 @@ impl Plane {
             | ToWorker::LinkOpened { .. }
             // Who waits is looked at at the end of every turn.
             | ToWorker::Applied
+            // Whoever waits for them looks at the end of the turn.
+            | ToWorker::KeysFree
             | ToWorker::RedisEvents => {}
         }
     }

@@ -85,7 +85,10 @@ impl Plane {
         if header.total < bytes.len() {
             return self.alone(slot, shape, Why::Pipelined);
         }
-        let way = self.way(slot, shape, text)?;
+        let Some(way) = self.way(slot, shape, text) else {
+            self.note_call(slot, shape, text, None);
+            return None;
+        };
         let mut unit = self.new_unit(slot, shape, way);
         unit.bytes.extend_from_slice(bytes);
         let client = &mut self.clients[slot];
@@ -157,16 +160,18 @@ impl Plane {
             self.judge_alone(slot, shape, text);
             return None;
         }
-        let way = self.way(slot, shape, text)?;
+        let types = match (&asked.parse, &statement) {
+            (Some(parse), _) => parse.types,
+            (None, Some(statement)) => &statement.types,
+            (None, None) => return None,
+        };
+        let bind = frontend::bind_tail(asked.values).ok().map(|bind| (bind, types));
+        let Some(way) = self.way(slot, shape, text) else {
+            self.note_call(slot, shape, text, bind);
+            return None;
+        };
         let mut unit = self.new_unit(slot, shape, way);
         if way == Way::Train {
-            let bind = frontend::bind_tail(asked.values).ok();
-            let types = match (&asked.parse, &statement) {
-                (Some(parse), _) => parse.types,
-                (None, Some(statement)) => &statement.types,
-                (None, None) => return None,
-            };
-            let bind = bind.map(|bind| (bind, types));
             self.note_writes(slot, text, bind);
             self.find_lane(slot, &mut unit, text, bind);
         }

@@ -66,7 +66,7 @@ impl Plane {
         let Some(group) = self.group_of(slot) else { return };
         let client = &mut self.clients[slot];
         let Some(unit) = &mut client.unit else { return };
-        client.corked = false;
+        (client.corked, client.answered) = (false, 0);
         (unit.server, unit.held) = (NONE, false);
         unit.tries += 1;
         if unit.tries >= TRIES_MAX {
@@ -237,6 +237,21 @@ impl Plane {
             self.carries_nobody(server);
             self.travel_alone(slot, Why::Again);
             self.drop_request(slot);
+        } else if let Some(unit) = &mut self.clients[slot].unit {
+            unit.cancelled = !unit.done;
+        }
+    }
+
+    /// Cancels what a server works on, if that was wished for before it was its turn.
+    pub(super) fn cancel_late(&mut self, server: u32) {
+        let conn = &mut self.servers[server];
+        let Some(owner) = conn.server.works_for() else { return };
+        let unit = self.clients.get_mut(owner.0).and_then(|client| client.unit.as_mut());
+        let Some(unit) = unit.filter(|unit| unit.cancelled) else { return };
+        unit.cancelled = false;
+        if !conn.server.is_dying() {
+            conn.server.cancelling = Some(owner);
+            self.cancel_server(server);
         }
     }
 

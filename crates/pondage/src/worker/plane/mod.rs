@@ -38,6 +38,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use backend::carrier::Carrier;
+use backend::keys::Held;
 use backend::login::Credential;
 use backend::moment::Moment;
 use backend::pool::{self, Budget};
@@ -92,6 +93,8 @@ pub struct Common {
     statements: Numbers,
     ids: AtomicU64,
     pub caches: Arc<Caches>,
+    /// Of calls that are on their way.
+    pub(super) keys: Held,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -471,7 +474,9 @@ impl Plane {
             asking: NONE,
             last: None,
             alone: None,
+            answered: 0,
             corked: false,
+            running: None,
             fill: None,
             reads: None,
             wrote: None,

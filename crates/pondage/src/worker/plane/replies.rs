@@ -47,6 +47,7 @@ impl Replies for Sink<'_> {
         if let Some(client) = self.clients.get_mut(owner.0) {
             ensure_out(&mut client.out, self.buffers);
             client.out.extend_from_slice(bytes);
+            client.answered += bytes.len();
             if let Some(fill) = &mut client.fill {
                 fill.take(bytes);
             }
@@ -225,7 +226,7 @@ impl Plane {
     pub(super) fn answered(&mut self, slot: u32, status: TxStatus) {
         let now = self.now;
         let unit = self.clients[slot].unit.as_ref();
-        if unit.is_none_or(|unit| !unit.held || unit.done) {
+        if unit.is_none_or(|unit| !unit.waits_for_tail() || unit.done) {
             self.read_answered(slot);
             self.tell_written(slot, status);
         }
@@ -255,6 +256,7 @@ impl Plane {
                 reads.portal = None;
             }
         }
+        client.answered = 0;
         client.asked = now;
         client.active = now;
         client.copies_in = false;
@@ -273,9 +275,10 @@ impl Plane {
         let client = &mut self.clients[slot];
         let id = std::mem::replace(&mut client.asking, NONE);
         client.alone = None;
+        client.running = None;
         let took = self.now.since(client.asked);
         let Some(conn) = self.servers.get(client.server) else { return };
-        let long = client.out.len() >= LONG_ANSWER_BYTES;
+        let long = client.answered >= LONG_ANSWER_BYTES;
         let pool = &mut self.pools[client.pool as usize];
         let Some(shape) = pool.shapes.get_mut(id) else { return };
         client.last = Some(Last {

@@ -19,8 +19,9 @@ use crate::procedures::Travel;
 use crate::session::client::NONE;
 use crate::session::login::Refused;
 
-/// What is held back of one client's answer may have this many bytes.
-const CORKED_BYTES_MAX: usize = 4 * OUT_BYTES_HIGH;
+/// What is held back of one client's answer may have this many bytes. After one of a hundredth of
+/// that its like travels alone for a while, so there are never many.
+const CORKED_BYTES_MAX: usize = 64 * OUT_BYTES_HIGH;
 
 /// The owner of a train's tail is the server: client slots are below this bit.
 const SERVER: u32 = 1 << 31;
@@ -104,8 +105,8 @@ impl Plane {
             sqlstate::PROGRAM_LIMIT_EXCEEDED,
             format!("the answer has more than {CORKED_BYTES_MAX} bytes, and waits for a flush"),
         )
-        .detail("coalesce_writes is on; the statement may have been done.")
-        .hint("Set coalesce_writes = false for this user or database. [P0432]");
+        .detail("It rides a train with others; it may have been done.")
+        .hint("Set coalesce_writes = false, or mode = off for this procedure. [P0432]");
         self.close_client(owner.0, Some(&refused));
     }
 }

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backend::carrier::TRIPS_MAX;
+use backend::keys::{Workers, KEPT_FOR};
 use backend::lanes::Train;
 use backend::moment::Moment;
 use backend::reply::Owner;
 use backend::settings::Settings;
 
-use super::{Place, Plane, PoolState};
+use super::{Effect, Place, Plane, PoolState};
+use crate::control::messages::ToWorker;
 use crate::procedures::Travel;
 use crate::route::{Way, Why};
 use crate::session::client::NONE;
@@ -30,6 +32,7 @@ impl Plane {
         for turn in 0..self.shared.len() {
             let at = self.shared[turn];
             for group in 0..self.pools[at as usize].company.groups.len() {
+                self.pools[at as usize].company.groups[group].waiting.unpark();
                 while self.send_some(at, group) {}
             }
         }
@@ -185,8 +188,9 @@ impl Plane {
         let loaded = !rides.is_empty();
         let travel = self.travels(&rides);
         // One alone commits as it would on a connection of its client's.
-        let held = writes && rides.len() > 1 && travel.is_held();
-        if held {
+        let held = writes && rides.len() > 1;
+        let train = held && travel.waits_for_tail();
+        if train {
             self.begin_train(server, travel);
         }
         let mut open = false;
@@ -212,7 +216,7 @@ impl Plane {
             return false;
         }
         self.depart(server);
-        if held {
+        if train {
             self.end_train(server, travel);
         }
         true
@@ -242,8 +246,18 @@ impl Plane {
             taken += 1;
             taken < most && expected <= budget
         };
-        let goes_on = &mut goes_on;
-        of.waiting.load(server, &mut Train { rides, alone, goes_on, has_room, class: None });
+        let (common, worker, now) = (&self.common, self.worker, self.now);
+        let (shares_keys, mut wakes) = (self.config.runtime.workers > 1, 0);
+        let mut train = Train {
+            rides,
+            alone,
+            goes_on: &mut goes_on,
+            has_room,
+            reserve: &mut |keys| !shares_keys || common.keys.take(keys, worker, now, &mut wakes),
+            class: None,
+        };
+        of.waiting.load(server, &mut train);
+        self.wake_for_keys(wakes);
     }
 
     /// How a train travels, which is the same for all who ride.
@@ -270,6 +284,15 @@ impl Plane {
         conn.carrier.depart();
     }
 
+    /// Workers that wait for keys which are free now.
+    fn wake_for_keys(&mut self, wakes: Workers) {
+        for worker in 0..self.config.runtime.workers.min(64) as u8 {
+            if wakes & 1 << worker != 0 && worker != self.worker {
+                self.effects.push(Effect::Peer(worker, ToWorker::KeysFree));
+            }
+        }
+    }
+
     /// A statement on a train holds no lock any more: it has committed, or failed.
     pub(super) fn release_keys(&mut self, slot: u32) {
         let Some(group) = self.group_of(slot) else { return };
@@ -279,6 +302,10 @@ impl Plane {
             return;
         };
         self.pools[client.pool as usize].company.groups[group].waiting.done(&unit.keys);
+        if self.config.runtime.workers > 1 {
+            let wakes = self.common.keys.give(&unit.keys, self.worker, self.now);
+            self.wake_for_keys(wakes);
+        }
     }
 
     /// A server that carries statements has been read: with nothing in flight it is given back,
@@ -286,7 +313,7 @@ impl Plane {
     pub(super) fn settle_carrier(&mut self, server: u32) {
         let conn = &mut self.servers[server];
         if !conn.server.is_quiet() || !conn.carrier.is_empty() {
-            return;
+            return self.cancel_late(server);
         }
         conn.place = Place::Cleaning;
         conn.server.cancelling = None;
@@ -323,7 +350,9 @@ impl Plane {
                 let (_, arrived) = group.waiting.first().filter(|_| group.queued.is_none())?;
                 (!pool.paused).then(|| arrived.after(PATIENCE))
             });
-            stalls.chain(waits)
+            let groups = pool.company.groups.iter();
+            let parked = groups.filter(|group| group.waiting.is_parked());
+            stalls.chain(waits).chain(parked.map(|_| self.now.after(KEPT_FOR)))
         });
         due.chain(self.pulses_due()).min()
     }
