@@ -25,7 +25,7 @@ use sql::Source;
 
 use crate::config::ProcedureOptions;
 pub use plan::{KeyOrigin, Lane, Plan, Travel};
-pub use waits::{Waits, UNKNOWN};
+pub use waits::{observe, Waits, UNKNOWN};
 
 /// Procedures that are known of all databases together.
 pub const PROCEDURES_MAX: usize = 4096;
@@ -225,7 +225,7 @@ impl State {
                 self.configured.get(title),
                 entry.known.comment.as_deref(),
             );
-            entry.procedure.plan.store(Arc::new(Plan::new(&entry.known, said, derived)));
+            entry.procedure.plan.store(Arc::new(Plan::new(database, &entry.known, said, derived)));
         }
     }
 }

@@ -155,7 +155,7 @@ pub(super) fn derive(known: &[&Known]) -> Vec<Derived> {
 }
 
 impl Plan {
-    pub(super) fn new(known: &Known, said: Said, derived: Derived) -> Plan {
+    pub(super) fn new(database: &str, known: &Known, said: Said, derived: Derived) -> Plan {
         let Said { declared, options, key_from, mut complaints } = said;
         let arguments = (0..known.definition.arguments.len())
             .map(|place| known.definition.argument_name(place))
@@ -180,7 +180,7 @@ impl Plan {
             _ => (None, KeyOrigin::Nobody),
         };
         let lane = lists.map(|(key, also)| {
-            let space = space(&key, known, &derived);
+            let space = space(database, &key, known, &derived);
             let kinds = |list: Vec<usize>| {
                 let kind = |place: usize| known.types.get(place).copied().and_then(Kind::of);
                 list.into_iter().map(|place| (place, kind(place))).collect()
@@ -291,8 +291,9 @@ fn places(
 }
 
 /// What the values of a key are of: columns where these are known, else parameters' names.
-fn space(key: &[usize], known: &Known, derived: &Derived) -> u64 {
+fn space(database: &str, key: &[usize], known: &Known, derived: &Derived) -> u64 {
     let mut hasher = foldhash::quality::FixedState::default().build_hasher();
+    database.hash(&mut hasher);
     for place in key {
         match derived.dimensions.get(*place).and_then(Option::as_ref) {
             Some(column) => column.hash(&mut hasher),
@@ -300,4 +301,217 @@ fn space(key: &[usize], known: &Known, derived: &Derived) -> u64 {
         }
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use sql::procedure::{
+        Analysis, Argument, Hazard, HazardKind, Mode, Relation, Summary, Touch, TouchKind,
+    };
+    use sql::procedure::{Equality, Operand};
+    use sql::Name;
+
+    use super::*;
+    use crate::procedures::Procedures;
+
+    const INTEGER: u32 = 23;
+
+    fn named(name: &str) -> Name {
+        Name { schema: Some("public".to_owned()), name: name.to_owned() }
+    }
+
+    /// `UPDATE shelves SET ... WHERE id = the argument at this place`.
+    fn update(argument: usize) -> Touch {
+        Touch {
+            kind: TouchKind::Update,
+            name: named("shelves"),
+            line: 2,
+            order: 0,
+            in_loop: false,
+            in_branch: false,
+            equalities: vec![Equality {
+                column: "id".to_owned(),
+                operand: Operand::Argument(argument),
+                provided: Vec::new(),
+                kept: Vec::new(),
+            }],
+            passed: Vec::new(),
+        }
+    }
+
+    /// A procedure with integers for its parameters.
+    fn known(
+        name: &str,
+        parameters: &[&str],
+        touches: Vec<Touch>,
+        hazards: &[HazardKind],
+    ) -> Known {
+        let argument = |name: &&str| Argument {
+            name: (*name).to_owned(),
+            type_name: "integer".to_owned(),
+            mode: Mode::In,
+        };
+        let hazard = |kind: &HazardKind| Hazard {
+            kind: *kind,
+            line: 3,
+            words: format!("{kind:?}"),
+            via: Vec::new(),
+        };
+        let mut facts = Facts::default();
+        let shelves = Relation {
+            title: Some(named("shelves")),
+            columns: vec!["id".to_owned()],
+            unique: vec![vec!["id".to_owned()]],
+            ..Relation::default()
+        };
+        facts.insert(named("shelves"), shelves);
+        let summary = Summary {
+            touches,
+            hazards: hazards.iter().map(hazard).collect(),
+            handles_errors: false,
+            catches_lock_timeout: false,
+        };
+        Known {
+            oid: name.bytes().map(u32::from).sum(),
+            definition: Definition {
+                schema: "public".to_owned(),
+                name: name.to_owned(),
+                arguments: parameters.iter().map(argument).collect(),
+                is_procedure: true,
+                ..Definition::default()
+            },
+            types: vec![INTEGER; parameters.len()],
+            comment: None,
+            body: Ok(Body { analysis: Analysis::default(), summary, facts }),
+        }
+    }
+
+    fn plan(known: Known) -> std::sync::Arc<Plan> {
+        Procedures::default().learn("app", known).expect("there is room").plan()
+    }
+
+    fn commented(comment: &str, known: Known) -> std::sync::Arc<Plan> {
+        plan(Known { comment: Some(comment.to_owned()), ..known })
+    }
+
+    #[test]
+    fn only_what_somebody_speaks_of_travels_unless_all_may() {
+        let silent = plan(known("take", &["a", "shelf"], vec![update(1)], &[]));
+        assert_eq!(silent.travel(Calls::Declared), None);
+        assert_eq!(silent.travel(Calls::Auto), Some(Travel::Train));
+        assert_eq!(silent.travel(Calls::Off), None);
+        assert_eq!(silent.origin, KeyOrigin::Body);
+        let keyless = plan(known("count", &["a"], vec![], &[]));
+        assert_eq!(keyless.travel(Calls::Auto), None);
+        let declared = commented("@pondage", known("take", &["a", "shelf"], vec![update(1)], &[]));
+        assert_eq!(declared.travel(Calls::Declared), Some(Travel::Train));
+        assert_eq!(declared.lane.as_ref().map(|lane| lane.key.len()), Some(1), "by its body");
+        let off = commented("@pondage mode=off", known("take", &["shelf"], vec![update(0)], &[]));
+        assert_eq!(off.travel(Calls::Auto), None);
+    }
+
+    #[test]
+    fn what_a_body_does_says_how_it_may_travel() {
+        use HazardKind::{Commit, Dynamic, SessionLock};
+        for (said, hazards, travel, complaint) in [
+            ("", &[][..], Some(Travel::Train), ""),
+            ("mode=batch", &[], Some(Travel::Batch), ""),
+            ("mode=batch durable_ack=each", &[], Some(Travel::Each), ""),
+            ("durable_ack=each", &[], Some(Travel::Each), ""),
+            ("mode=lane", &[], Some(Travel::Each), ""),
+            ("mode=batch", &[Dynamic], Some(Travel::Train), "not in mode batch but train"),
+            ("mode=train", &[Commit], Some(Travel::Each), "not in mode train but lane"),
+            ("mode=lane", &[Commit], Some(Travel::Each), ""),
+            ("mode=train", &[Dynamic, SessionLock], None, "not in mode train"),
+        ] {
+            let known = known("take", &["shelf"], vec![update(0)], hazards);
+            let plan = commented(&format!("@pondage {said}"), known);
+            assert_eq!(plan.travel(Calls::Declared), travel, "{said} {hazards:?}");
+            let complaints = plan.complaints.join("; ");
+            assert_eq!(complaints.is_empty(), complaint.is_empty(), "{said}: {complaints}");
+            assert!(complaints.contains(complaint), "{said}: {complaints}");
+        }
+    }
+
+    #[test]
+    fn a_body_that_may_take_a_lock_timeout_for_its_own_error_gets_none() {
+        let mut catching = known("take", &["shelf"], vec![update(0)], &[]);
+        if let Ok(body) = &mut catching.body {
+            body.summary.catches_lock_timeout = true;
+        }
+        let plan = commented("@pondage mode=batch", catching);
+        assert_eq!(plan.travel(Calls::Declared), Some(Travel::Secluded));
+        assert!(plan.complaints[0].contains("handles errors"), "{:?}", plan.complaints);
+        let unknown = Known {
+            body: Err("written in C".to_owned()),
+            ..known("take", &["shelf"], vec![], &[])
+        };
+        let plan = commented("@pondage key=shelf", unknown);
+        assert_eq!(plan.travel(Calls::Declared), Some(Travel::Secluded));
+    }
+
+    #[test]
+    fn a_key_is_named_by_parameters() {
+        let parameters = ["a", "b", "c", "d"];
+        let of = |said| commented(said, known("take", &parameters, vec![], &[]));
+        let plan = of("@pondage key=a,$2 also=c,d");
+        let lane = plan.lane.as_ref().expect("a key");
+        assert_eq!(lane.key, [(0, Some(Kind::Int)), (1, Some(Kind::Int))]);
+        assert_eq!(lane.also, [vec![(2, Some(Kind::Int)), (3, Some(Kind::Int))]]);
+        assert_eq!(plan.origin, KeyOrigin::Comment);
+        let wrong = of("@pondage key=e");
+        assert_eq!((&wrong.lane, wrong.origin), (&None, KeyOrigin::Nobody));
+        assert!(wrong.complaints[0].contains("no parameter e"), "{:?}", wrong.complaints);
+        let wrong = of("@pondage kee=a");
+        assert!(wrong.complaints[0].contains("`kee` is no option"), "{:?}", wrong.complaints);
+    }
+
+    #[test]
+    fn the_console_goes_before_the_configuration_before_the_comment() {
+        let said =
+            |text| ProcedureOptions::of_comment(text).expect(text).expect("it says something");
+        let configured = [("public.take".to_owned(), said("@pondage key=b mode=lane"))];
+        let procedures = Procedures::new(&configured.into_iter().collect());
+        let known = known("take", &["a", "b", "c"], vec![], &[]);
+        let known = Known { comment: Some("@pondage key=a retry=7".to_owned()), ..known };
+        let procedure = procedures.learn("app", known).expect("there is room");
+        let seen = || {
+            let plan = procedure.plan();
+            let key = plan.lane.as_ref().map(|lane| lane.key[0].0);
+            (key, plan.origin, plan.retry(), plan.mode(Calls::Declared))
+        };
+        let before = (Some(1), KeyOrigin::Configuration, 7, ProcedureMode::Lane);
+        assert_eq!(seen(), before);
+        procedures.set("public.take", said("@pondage key=c")).expect("room");
+        procedures.set("public.take", said("@pondage mode=batch")).expect("room");
+        assert_eq!(seen(), (Some(2), KeyOrigin::Command, 7, ProcedureMode::Batch));
+        assert!(procedures.reset("public.take") && !procedures.reset("public.take"));
+        assert_eq!(seen(), before);
+        procedures.configure(&std::collections::BTreeMap::new());
+        assert_eq!(seen(), (Some(0), KeyOrigin::Comment, 7, ProcedureMode::Train));
+    }
+
+    #[test]
+    fn procedures_whose_keys_are_of_one_column_share_lanes() {
+        let procedures = Procedures::default();
+        let learn = |database: &str, known: Known| {
+            let comment = Some("@pondage".to_owned());
+            let known = Known { comment, ..known };
+            procedures.learn(database, known).expect("there is room")
+        };
+        let take = learn("app", known("take", &["a", "shelf"], vec![update(1)], &[]));
+        let fill = learn("app", known("fill", &["id"], vec![update(0)], &[]));
+        let other = learn("app", known("other", &["id"], vec![], &[]));
+        let apart = learn("else", known("fill", &["id"], vec![update(0)], &[]));
+        let space = |procedure: &super::super::Procedure| {
+            procedure.plan().lane.as_ref().map(|lane| lane.space)
+        };
+        assert_eq!(space(&take), space(&fill));
+        assert_ne!(space(&take), space(&apart), "another database has other rows");
+        assert_eq!(space(&other), None);
+        procedures
+            .set("public.other", ProcedureOptions { key: vec!["id".into()], ..Default::default() })
+            .expect("room");
+        assert!(space(&other).is_some() && space(&other) != space(&take));
+    }
 }

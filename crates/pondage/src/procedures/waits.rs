@@ -6,6 +6,14 @@
 //! time. An argument that is equal in nearly all of the first and not in most of the second is
 //! what they fight for.
 
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::Running;
+
+/// Pairs of calls that just run at the same time, of one look.
+const BESIDE_MAX: usize = 256;
+
 /// Pairs before anything is said.
 const PAIRS_MIN: u32 = 20;
 
@@ -94,9 +102,61 @@ impl Waits {
     }
 }
 
+/// Takes one look: the calls that run, by PostgreSQL's process, and who waits for a lock of whom.
+pub fn observe(running: &HashMap<u32, Running>, blocked: &[(u32, u32)]) {
+    let waiting: BTreeSet<u32> = blocked.iter().map(|(waiting, _)| *waiting).collect();
+    for (process, call) in running {
+        let mut waits = call.procedure.waits();
+        waits.seen += 1;
+        waits.waited += u64::from(waiting.contains(process));
+    }
+    for (waiting, holding) in blocked {
+        let Some((one, other)) = running.get(waiting).zip(running.get(holding)) else { continue };
+        if Arc::ptr_eq(&one.procedure, &other.procedure) {
+            one.procedure.waits().waits_for(&one.values, &other.values);
+        }
+    }
+    let calls: Vec<(&u32, &Running)> = running.iter().collect();
+    let pairs = calls.iter().enumerate().flat_map(|(at, one)| {
+        let others = calls[at + 1..].iter();
+        others.map(move |other| (one, other))
+    });
+    let beside = pairs.filter(|((one, a), (other, b))| {
+        let meet = [(**one, **other), (**other, **one)];
+        Arc::ptr_eq(&a.procedure, &b.procedure) && !meet.iter().any(|pair| blocked.contains(pair))
+    });
+    for ((_, one), (_, other)) in beside.take(BESIDE_MAX) {
+        one.procedure.waits().runs_beside(&one.values, &other.values);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::procedures::{Known, Procedures};
+
+    #[test]
+    fn calls_are_compared_with_those_they_wait_for() {
+        let known = Known {
+            oid: 1,
+            definition: sql::procedure::Definition::default(),
+            types: Vec::new(),
+            comment: None,
+            body: Err(String::new()),
+        };
+        let procedure = Procedures::default().learn("app", known).expect("room");
+        // Three warehouses, and each caller its own number.
+        let call = |number: u32| {
+            let values = [u64::from(number % 3) + 1, u64::from(number) + 1].into_iter().collect();
+            (number, Running { procedure: procedure.clone(), values })
+        };
+        let running: HashMap<u32, Running> = (0..12).map(call).collect();
+        let blocked: Vec<(u32, u32)> = (3..12).map(|number| (number, number % 3)).collect();
+        (0..3).for_each(|_| observe(&running, &blocked));
+        let waits = procedure.waits();
+        assert_eq!((waits.seen, waits.waited), (36, 27));
+        assert_eq!((waits.suggested(), waits.share()), (vec![0], Some(75)));
+    }
 
     #[test]
     fn what_waiting_calls_share_is_their_key() {
