@@ -2,7 +2,7 @@
 
 use wire::pg::backend::tag;
 
-use crate::coalescing::crowd::Crowd;
+use crate::coalescing::crowd::{learn, Crowd};
 use crate::kit::wireclient::{Complaint, Message};
 use crate::kit::{wait, Config, WireClient};
 use crate::traps::batch::Batch;
@@ -39,8 +39,9 @@ pub fn pay(token: &str, from: i32, to: i32, amount: i64, row: i32) -> Batch {
 /// A crowd whose calls of `pay` ride trains.
 #[track_caller]
 pub fn payers(size: usize, settings: impl FnOnce(Config) -> Config) -> Crowd {
-    let mut crowd = Crowd::start(size, TABLES, |config| settings(paying(config)));
-    crowd.learn(&pay("teacher", 19, 20, 0, 0), "train");
+    let crowd = Crowd::start(size, TABLES, |config| settings(paying(config)));
+    let mut teacher = crowd.gateway.client(&crowd.database);
+    learn(&mut teacher, &pay("teacher", 19, 20, 0, 0), "train");
     crowd
 }
 

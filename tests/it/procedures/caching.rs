@@ -27,8 +27,10 @@ fn declared(config: Config) -> Config {
 #[test]
 fn a_call_on_a_train_is_seen_by_its_client_and_by_whom_it_tells() {
     let place = Place::start_with(TABLES, declared);
-    let (mut client, mut other) = (place.client(), place.client());
-    Batch::new().parse("named", "call bump($1)").sync().answer(&mut client);
+    let [mut client, mut other, mut teacher] = [(); 3].map(|()| place.client());
+    for client in [&mut client, &mut teacher] {
+        Batch::new().parse("named", "select bumped($1)").sync().answer(client);
+    }
     let calls = [
         Batch::new().query("call bump(1)"),
         Batch::new().query("select bumped(1)"),
@@ -37,7 +39,7 @@ fn a_call_on_a_train_is_seen_by_its_client_and_by_whom_it_tells() {
         Batch::new().bind("named", &["1"]).execute().sync(),
     ];
     for (at, call) in calls.iter().enumerate() {
-        crate::coalescing::crowd::learn(&mut client, call, "train");
+        crate::coalescing::crowd::learn(&mut teacher, call, "train");
         place.beside().run("update t set n = 0");
         place.becomes(&mut client, READ, "0");
         place.becomes(&mut client, WIDE, "0");

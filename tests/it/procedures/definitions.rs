@@ -8,23 +8,23 @@ use crate::traps::batch::Batch;
 const VERSIONED: &str = "
     create table t(id int primary key, n int not null default 0);
     insert into t select g from generate_series(1, 9) g;
-    create function version(p_id int, p_other int) returns text language plpgsql as $$ begin
+    create function edition(p_id int, p_other int) returns text language plpgsql as $$ begin
         update t set n = n + 1 where id = p_id; return 'v0'; end $$;
 ";
 
 fn declared(config: Config) -> Config {
-    config.set("procedures.\"public.version\".key", ["p_id"])
+    config.set("procedures.\"public.edition\".key", ["p_id"])
 }
 
 #[test]
 fn a_new_body_is_what_the_next_call_runs() {
     let mut crowd = Crowd::start(4, VERSIONED, declared);
-    let named = "select version($1, $2)";
+    let named = "select edition($1, $2)";
     for client in &mut crowd.clients {
         Batch::new().parse("named", named).sync().answer(client);
     }
     let forms = [
-        query("select version(1, 2)"),
+        query("select edition(1, 2)"),
         Batch::new().parse("", named).bind("", &["1", "2"]).execute().sync(),
         Batch::new().bind("named", &["1", "2"]).execute().sync(),
     ];
@@ -32,7 +32,7 @@ fn a_new_body_is_what_the_next_call_runs() {
     let mut owners = [crowd.gateway.client(&crowd.database), crowd.beside()];
     for round in 1..=6 {
         let text = format!(
-            "create or replace function version(p_id int, p_other int) returns text
+            "create or replace function edition(p_id int, p_other int) returns text
              language plpgsql as $$ begin
              update t set n = n + 1 where id = p_id; return 'v{round}'; end $$"
         );
@@ -51,13 +51,13 @@ fn a_new_body_is_what_the_next_call_runs() {
 #[test]
 fn another_function_of_the_name_is_called_as_postgresql_finds_it() {
     let mut crowd = Crowd::start(3, VERSIONED, declared);
-    let call = query("select version(1, 2)");
+    let call = query("select edition(1, 2)");
     crowd.learn(&call, "train");
     let mut owner = crowd.gateway.client(&crowd.database);
-    owner.run("drop function version");
+    owner.run("drop function edition");
     assert_eq!(super::books::error_of(&call.answer(&mut crowd.clients[0])).code, "42883");
     owner.run(
-        "create function version(p_other bigint, p_id int) returns text language sql
+        "create function edition(p_other bigint, p_id int) returns text language sql
          as $$ select 'another' $$",
     );
     for _ in 0..5 {
@@ -67,7 +67,7 @@ fn another_function_of_the_name_is_called_as_postgresql_finds_it() {
     }
     // A closer fit comes in.
     crowd.beside().run(
-        "create function version(a int, b int) returns text language sql as $$ select 'closer' $$",
+        "create function edition(a int, b int) returns text language sql as $$ select 'closer' $$",
     );
     for _ in 0..5 {
         for answer in crowd.together(&[call.clone(), call.clone(), call.clone()]) {
@@ -76,15 +76,15 @@ fn another_function_of_the_name_is_called_as_postgresql_finds_it() {
     }
 }
 
-/// Whether a call of `version(1, 2)` waits for one of `version(1, 1)` that is stopped by a lock, so
+/// Whether a call of `edition(1, 2)` waits for one of `edition(1, 1)` that is stopped by a lock, so
 /// whether the key is `p_id`; if it is `p_other`, they are of different lanes.
 fn shares_a_lane(crowd: &mut Crowd) -> bool {
     let mut holder = crowd.beside();
     holder.run("begin; update t set n = n where id = 5");
-    query("select version(5, 1)").to(&mut crowd.clients[0]);
+    query("select edition(5, 1)").to(&mut crowd.clients[0]);
     let mut superuser = crowd.superuser();
     super::books::lock_waits(&mut superuser, 1);
-    query("select version(5, 2)").to(&mut crowd.clients[1]);
+    query("select edition(5, 2)").to(&mut crowd.clients[1]);
     let mut shares = None;
     wait::until("the second call to wait somewhere", || {
         let waits = "select count(*) from pg_stat_activity where datname = current_database() \
@@ -106,18 +106,18 @@ fn a_key_that_a_comment_changes_takes_effect() {
     let settings = |config: Config| config.set("pool.pool_size", 3);
     let mut crowd = Crowd::start(2, VERSIONED, settings);
     let mut owner = crowd.gateway.client(&crowd.database);
-    owner.run("comment on function version is 'Says which. @pondage key=p_id'");
-    crowd.learn(&query("select version(1, 2)"), "train");
+    owner.run("comment on function edition is 'Says which. @pondage key=p_id'");
+    crowd.learn(&query("select edition(1, 2)"), "train");
     assert!(shares_a_lane(&mut crowd));
-    owner.run("comment on function version is '@pondage key=p_other'");
+    owner.run("comment on function edition is '@pondage key=p_other'");
     wait::until("the other key", || !shares_a_lane(&mut crowd));
     // Beside the gateway it is found out, too.
-    crowd.beside().run("comment on function version is '@pondage key=p_id'");
+    crowd.beside().run("comment on function edition is '@pondage key=p_id'");
     wait::until("the key of before", || shares_a_lane(&mut crowd));
-    owner.run("comment on function version is null");
+    owner.run("comment on function edition is null");
     let mut client = crowd.gateway.client(&crowd.database);
     wait::until("calls to travel alone", || {
-        client.one("select version(1, 2)");
+        client.one("select edition(1, 2)");
         crate::coalescing::crowd::explained(&mut client)[1] == "Way: alone"
     });
 }

@@ -144,8 +144,6 @@ fn deadlock(retry: i64) -> Vec<Vec<crate::kit::wireclient::Message>> {
     other.run("commit");
     let answers = crowd.clients.iter_mut().map(WireClient::until_ready).collect();
     balanced(&mut beside);
-    let deadlocks = "select 1 from pg_locks where not granted";
-    assert!(beside.rows(deadlocks).is_empty(), "nobody waits any more");
     answers
 }
 

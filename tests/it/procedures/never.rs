@@ -62,11 +62,11 @@ const NEVER: &[(&str, &str)] = &[
     ),
     (
         "by_two_functions",
-        "create function between(p_id int) returns int language sql as
+        "create function in_between(p_id int) returns int language sql as
             $$ select locks_and_unlocks(p_id) $$;
         create function by_two_functions(p_id int) returns int language plpgsql as $$
             declare got int; begin
-            select between(id) into got from t where id = p_id; return got; end $$",
+            select in_between(id) into got from t where id = p_id; return got; end $$",
     ),
     (
         "by_a_trigger",
