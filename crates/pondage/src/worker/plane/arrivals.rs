@@ -23,6 +23,7 @@ impl Plane {
         let client = &mut self.clients[slot];
         if client.unit.as_ref().is_some_and(|unit| unit.way == Way::Train && !unit.done) {
             self.release_keys(slot);
+            self.rode(slot);
             let client = &mut self.clients[slot];
             let Some(unit) = &mut client.unit else { return };
             unit.done = true;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use backend::climb::Climb;
 use backend::lanes::Lanes;
 use backend::settings::Settings;
 
@@ -26,6 +27,8 @@ pub struct Group {
     /// Clients whose statements wait. Only writes have keys.
     pub waiting: Lanes,
     pub carriers: Vec<u32>,
+    /// How many of them, if some of those who wait have keys.
+    pub climb: Climb,
     /// The one that stands in the pool's queue for all.
     pub queued: Option<u32>,
 }
@@ -33,7 +36,7 @@ pub struct Group {
 /// Servers that carry a group's reads while they keep up.
 const CARRIERS: usize = 2;
 
-/// And its writes, where some have keys: while one waits for its flush others go on.
+/// And its writes, where some have keys, to begin with: while one waits for its flush others go on.
 const LANE_CARRIERS: usize = 4;
 
 impl Group {
@@ -41,8 +44,14 @@ impl Group {
         match (self.writes, self.waiting.has_keys()) {
             (false, _) => CARRIERS,
             (true, false) => 1,
-            (true, true) => LANE_CARRIERS,
+            (true, true) => self.climb.servers(),
         }
+    }
+
+    /// Whoever has waited for long may have one more server. Where some have keys, that would only
+    /// be one more to wait for.
+    pub fn grows_impatient(&self) -> bool {
+        !(self.writes && self.waiting.has_keys())
     }
 
     /// How many of those who wait one train may take, so that other servers get some as well.
@@ -81,6 +90,7 @@ impl Company {
                     sound: is_sound(settings, defaults, writes),
                     waiting: Lanes::default(),
                     carriers: Vec::new(),
+                    climb: Climb::new(LANE_CARRIERS),
                     queued: None,
                 });
                 self.groups.len() - 1

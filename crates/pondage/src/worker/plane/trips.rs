@@ -20,6 +20,9 @@ use crate::procedures::Travel;
 use crate::route::{Way, Why};
 use crate::session::client::NONE;
 
+/// Servers that carry trains of one group at the most.
+const CARRIERS_MAX: usize = 32;
+
 /// Statements that have waited so long may have another server.
 const PATIENCE: Duration = Duration::from_millis(1);
 
@@ -32,7 +35,10 @@ impl Plane {
         for turn in 0..self.shared.len() {
             let at = self.shared[turn];
             for group in 0..self.pools[at as usize].company.groups.len() {
-                self.pools[at as usize].company.groups[group].waiting.unpark();
+                let pool = &mut self.pools[at as usize];
+                let most = pool.config.pool_size as usize;
+                pool.company.groups[group].waiting.unpark();
+                pool.company.groups[group].climb.look(self.now, most.min(CARRIERS_MAX));
                 while self.send_some(at, group) {}
             }
         }
@@ -75,8 +81,9 @@ impl Plane {
             !conn.carrier.is_closed() && !self.retires(conn)
         });
         let most = of.most_carriers();
-        let impatient = now.since(arrived) >= PATIENCE;
+        let impatient = of.grows_impatient() && now.since(arrived) >= PATIENCE;
         if !(open.count() < most || impatient || overtakes) {
+            self.pools[at as usize].company.groups[group].climb.full();
             return false;
         }
         if let Some(server) = self.idle_with(at, &of.settings.clone()) {
@@ -293,6 +300,13 @@ impl Plane {
         }
     }
 
+    /// A statement on a train was answered.
+    pub(super) fn rode(&mut self, slot: u32) {
+        let Some(group) = self.group_of(slot) else { return };
+        let pool = self.clients[slot].pool as usize;
+        self.pools[pool].company.groups[group].climb.done();
+    }
+
     /// A statement on a train holds no lock any more: it has committed, or failed.
     pub(super) fn release_keys(&mut self, slot: u32) {
         let Some(group) = self.group_of(slot) else { return };
@@ -347,7 +361,8 @@ impl Plane {
             let stalls =
                 carriers.filter_map(move |server| self.servers[server].carrier.stalls_at(limit));
             let waits = pool.company.groups.iter().filter_map(|group| {
-                let (_, arrived) = group.waiting.first().filter(|_| group.queued.is_none())?;
+                let waits = group.queued.is_none() && group.grows_impatient();
+                let (_, arrived) = group.waiting.first().filter(|_| waits)?;
                 (!pool.paused).then(|| arrived.after(PATIENCE))
             });
             let groups = pool.company.groups.iter();
