@@ -99,20 +99,26 @@ impl Crowd {
     /// The first clients send one of these each; all leave together. Returns their answers.
     #[track_caller]
     pub fn together(&mut self, batches: &[Batch]) -> Vec<Vec<Message>> {
-        self.leave_together(batches);
-        let clients = self.clients.iter_mut().zip(batches);
-        clients.map(|(client, _)| client.until_ready()).collect()
-    }
-
-    /// The first clients send one of these each; all leave together.
-    #[track_caller]
-    pub fn leave_together(&mut self, batches: &[Batch]) {
         assert!(batches.len() <= self.clients.len(), "{} clients are too few", self.clients.len());
         self.hold();
         for (client, batch) in self.clients.iter_mut().zip(batches) {
             batch.to(client);
         }
         self.gathered(batches.len());
+        self.release();
+        let clients = self.clients.iter_mut().zip(batches);
+        clients.map(|(client, _)| client.until_ready()).collect()
+    }
+
+    /// The first clients send one of these each, one after the other; all leave together.
+    #[track_caller]
+    pub fn leave_together(&mut self, batches: &[Batch]) {
+        assert!(batches.len() <= self.clients.len(), "{} clients are too few", self.clients.len());
+        self.hold();
+        for (at, batch) in batches.iter().enumerate() {
+            batch.to(&mut self.clients[at]);
+            self.gathered(at + 1);
+        }
         self.release();
     }
 

@@ -7,11 +7,12 @@ use crate::kit::wireclient::{Complaint, Message};
 use crate::kit::{wait, Config, WireClient};
 use crate::traps::batch::Batch;
 
-/// `p_row` is a row that a test may lock beside the gateway; 0 is none.
+/// `p_row` is a row that a test may lock beside the gateway; 0 is none. Nothing is unique, so that
+/// bodies tell no key.
 pub const TABLES: &str = "
-    create table account(id int primary key, balance bigint not null check (balance >= 0));
+    create table account(id int, balance bigint not null check (balance >= 0));
     insert into account select g, 1000 from generate_series(1, 20) g;
-    create table gate(id int primary key, n int not null default 0);
+    create table gate(id int, n int not null default 0);
     insert into gate select g from generate_series(1, 20) g;
     create table ledger(token text, p_from int, p_to int, amount bigint);
     create procedure pay(p_token text, p_from int, p_to int, p_amount bigint, p_row int default 0)
@@ -23,9 +24,14 @@ pub const TABLES: &str = "
     end $$;
 ";
 
-/// The calls of `pay` travel in lanes by who pays.
+/// The calls of `pay` travel in lanes by who pays, on several servers.
 pub fn paying(config: Config) -> Config {
     config.set("procedures.\"public.pay\".key", ["p_from"])
+}
+
+/// Calls that gather leave on one train.
+pub fn on_one_train(config: Config, name: &str) -> Config {
+    config.set(&format!("procedures.\"public.{name}\".mode"), "train")
 }
 
 pub fn query(sql: &str) -> Batch {
@@ -36,10 +42,10 @@ pub fn pay(token: &str, from: i32, to: i32, amount: i64, row: i32) -> Batch {
     query(&format!("call pay('{token}', {from}, {to}, {amount}, {row})"))
 }
 
-/// A crowd whose calls of `pay` ride trains.
+/// A crowd whose calls of `pay` ride one train, unless a key is set.
 #[track_caller]
 pub fn payers(size: usize, settings: impl FnOnce(Config) -> Config) -> Crowd {
-    let crowd = Crowd::start(size, TABLES, |config| settings(paying(config)));
+    let crowd = Crowd::start(size, TABLES, |config| settings(on_one_train(config, "pay")));
     let mut teacher = crowd.gateway.client(&crowd.database);
     learn(&mut teacher, &pay("teacher", 19, 20, 0, 0), "train");
     crowd

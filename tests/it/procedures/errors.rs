@@ -33,7 +33,7 @@ fn an_error_of_one_car_is_that_clients_alone() {
 
 /// `p_fails` times it raises `p_code`, which is counted by what no rollback takes back.
 const STUBBORN: &str = "
-    create table t(id int primary key, n int not null default 0);
+    create table t(id int, n int not null default 0);
     insert into t select g from generate_series(1, 9) g;
     create sequence tries;
     create function stubborn(p_id int, p_fails int, p_code text) returns int language plpgsql as
@@ -49,7 +49,7 @@ const STUBBORN: &str = "
 fn stubborn(retry: i64) -> impl FnOnce(Config) -> Config {
     move |config| {
         let of = |option: &str| format!("procedures.\"public.stubborn\".{option}");
-        config.set(&of("key"), ["p_id"]).set(&of("retry"), retry)
+        config.set(&of("mode"), "train").set(&of("retry"), retry)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A call waits for locks as it would on a connection of its own: no body sees a limit of ours,
 //! nobody of another lane waits behind it, and lanes keep calls from deadlocks.
 
-use super::books::{balanced, done, lock_gate, lock_waits, pay, payers, query, value_of};
+use super::books::{balanced, done, lock_gate, lock_waits, pay, payers, paying, query, value_of};
 use crate::coalescing::crowd::{explained, Crowd};
 use crate::kit::{cluster, wait, Config, WireClient};
 use crate::traps::batch::Batch;
@@ -139,7 +139,7 @@ fn payments_in_both_directions_at_once_make_no_deadlock() {
     const CLIENTS: usize = 16;
     const ROUNDS: usize = 50;
     let settings = |config: Config| {
-        let config = config.set("pool.pool_size", 4).set("pool.coalesce_stall", "5s");
+        let config = paying(config).set("pool.pool_size", 4).set("pool.coalesce_stall", "5s");
         config.set("procedures.\"public.pay\".also", ["p_to"])
     };
     let crowd = payers(0, settings);
@@ -177,14 +177,14 @@ fn payments_in_both_directions_at_once_make_no_deadlock() {
 
 #[test]
 fn a_call_that_waits_alone_is_not_overtaken_by_its_lane() {
-    let mut crowd = payers(3, |config| config.set("pool.pool_size", 2));
+    let mut crowd = payers(3, |config| paying(config).set("pool.pool_size", 2));
     let mut holder = crowd.beside();
     lock_gate(&mut holder, 1);
     pay("first", 1, 2, 900, 1).to(&mut crowd.clients[0]);
     lock_waits(&mut crowd.superuser(), 1);
     // It would fail behind the first.
     pay("second", 1, 2, 200, 0).to(&mut crowd.clients[1]);
-    pay("other", 3, 2, 200, 0).to(&mut crowd.clients[2]);
+    pay("other", 3, 4, 200, 0).to(&mut crowd.clients[2]);
     assert_eq!(done(&crowd.clients[2].until_ready()), "CALL", "another lane's");
     let mut superuser = crowd.superuser();
     lock_waits(&mut superuser, 1);

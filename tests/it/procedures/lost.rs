@@ -2,13 +2,14 @@
 //! knows, nobody is acknowledged before the flush, and nothing is sent again.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use wire::pg::backend::tag;
 
 use super::books::{
-    balanced, cut_off, done, lock_gate, lock_waits, pay, payers, paying, times, TABLES,
+    balanced, cut_off, done, lock_gate, lock_waits, on_one_train, pay, payers, paying, times,
+    TABLES,
 };
 use crate::coalescing::crowd::Crowd;
 use crate::kit::cluster::{Cluster, APP, APP_PASSWORD};
@@ -23,45 +24,56 @@ fn end_waiting(beside: &mut WireClient, wait_event_type: &str) -> String {
     ))
 }
 
+/// Six calls, of which the third waits for a gate; then its server is ended.
+fn lose_a_server(settings: fn(Config) -> Config) -> (Crowd, WireClient) {
+    let mut crowd = payers(6, settings);
+    let (mut beside, mut superuser) = (crowd.beside(), crowd.superuser());
+    lock_gate(&mut beside, 1);
+    let batches: Vec<Batch> =
+        (0..6).map(|number| pay(&format!("t{number}"), 1, 2, 10, i32::from(number == 2))).collect();
+    crowd.leave_together(&batches);
+    lock_waits(&mut superuser, 1);
+    assert_eq!(end_waiting(&mut superuser, "Lock"), "1");
+    (crowd, beside)
+}
+
 #[test]
 fn all_of_a_train_whose_server_is_lost_are_told_that_nobody_knows() {
-    for settings in [|config: Config| config, each] {
-        let mut crowd = payers(6, settings);
-        let (mut beside, mut superuser) = (crowd.beside(), crowd.superuser());
-        lock_gate(&mut beside, 1);
-        // The third waits for the gate; those behind it have not begun.
-        let batches: Vec<Batch> = (0..6)
-            .map(|number| pay(&format!("t{number}"), 1, 2, 10, i32::from(number == 2)))
-            .collect();
-        crowd.leave_together(&batches);
-        lock_waits(&mut superuser, 1);
-        assert_eq!(end_waiting(&mut superuser, "Lock"), "1");
-        let mut acknowledged = [false; 6];
+    let (mut crowd, mut beside) = lose_a_server(|config| config);
+    for client in &mut crowd.clients {
+        let told = cut_off(client);
+        assert_eq!((told.code.as_str(), told.severity.as_str()), ("08007", "FATAL"), "{told:?}");
+    }
+    beside.run("commit");
+    wait::until("the pool to be idle", || crowd.pool()["sv_active"] == "0");
+    let known: Vec<usize> =
+        (0..6).map(|number| times(&mut beside, &format!("t{number}"))).collect();
+    assert_eq!(known[2..], [0; 4], "nothing is sent again");
+    balanced(&mut beside);
+}
+
+#[test]
+fn with_flushes_of_their_own_only_who_was_under_way_is_lost() {
+    let keyed = |config| each(paying(config));
+    for settings in [each, keyed] {
+        let (mut crowd, mut beside) = lose_a_server(settings);
+        beside.run("commit");
+        let mut lost = 0;
         for (number, client) in crowd.clients.iter_mut().enumerate() {
-            // With a flush of its own, who was answered before is not among the lost.
             let first = client.message();
+            let times = times(&mut beside, &format!("t{number}"));
             if first.tag == tag::COMMAND_COMPLETE {
-                acknowledged[number] = true;
                 client.expect(tag::READY_FOR_QUERY);
+                assert_eq!(times, 1, "{number} was acknowledged");
                 continue;
             }
             let told = first.complaint();
-            assert_eq!(told.code, "08007", "{told:?}");
-            assert_eq!(told.severity, "FATAL");
+            assert_eq!(told.code, "08007", "{number}: {told:?}");
             assert!(client.until_closed().is_empty());
+            assert!(number >= 2 && times == 0, "{number} is there {times} times");
+            lost += 1;
         }
-        beside.run("commit");
-        wait::until("the end of what the server did", || {
-            let busy = "select count(*) from pg_stat_activity where state = 'active' and \
-                        datname = current_database() and pid <> pg_backend_pid()";
-            superuser.one(busy) == "0"
-        });
-        let known: Vec<usize> =
-            (0..6).map(|number| times(&mut beside, &format!("t{number}"))).collect();
-        assert_eq!(known[2..], [0; 4], "nothing is sent again");
-        for (number, acknowledged) in acknowledged.iter().enumerate() {
-            assert!(!acknowledged || known[number] == 1, "{acknowledged:?} {known:?}");
-        }
+        assert!(lost > 0);
         balanced(&mut beside);
     }
 }
@@ -75,6 +87,9 @@ fn lonely() -> &'static Cluster {
     static LONELY: OnceLock<Cluster> = OnceLock::new();
     LONELY.get_or_init(|| Cluster::start("lonely", &[]))
 }
+
+/// Whoever has this one says whether commits wait.
+static STANDBY: Mutex<()> = Mutex::new(());
 
 /// From now on synchronous commits wait, or no more.
 #[track_caller]
@@ -99,7 +114,7 @@ fn standby_waits(superuser: &mut WireClient) -> String {
 #[track_caller]
 fn held(settings: fn(Config) -> Config) -> Crowd {
     standby("");
-    let settings = |config| settings(paying(config));
+    let settings = |config| settings(on_one_train(config, "pay"));
     let mut crowd = Crowd::start_in(lonely(), 6, TABLES, settings);
     crowd.learn(&pay("teacher", 19, 20, 0, 0), "train");
     standby("missing");
@@ -111,15 +126,17 @@ fn held(settings: fn(Config) -> Config) -> Crowd {
     crowd
 }
 
+const ALL: &str = "select count(*) from ledger where token like 't_'";
+
 /// So long nothing may come.
 const QUIET: Duration = Duration::from_millis(30);
 
 #[test]
 fn nobody_is_acknowledged_before_the_flush_and_all_are_behind_it() {
+    let _turn = STANDBY.lock().unwrap_or_else(PoisonError::into_inner);
     let mut crowd = held(|config| config);
     let mut superuser = crowd.superuser();
-    let all = "select count(*) from ledger where token like 't_'";
-    assert_eq!(superuser.one(all), "6", "others see what is not safe yet");
+    assert_eq!(superuser.one(ALL), "6", "others see what is not safe yet");
     crowd.clients.iter_mut().for_each(|client| client.expect_silence(QUIET));
     standby("");
     for client in &mut crowd.clients {
@@ -136,22 +153,26 @@ fn nobody_is_acknowledged_before_the_flush_and_all_are_behind_it() {
     }
     standby("");
     wait::until("the end of the server", || standby_waits(&mut superuser) == "0");
-    assert_eq!(superuser.one(all), "6", "done, and nobody was told");
+    assert_eq!(superuser.one(ALL), "6", "done, and nobody was told");
     balanced(&mut superuser);
     drop(crowd);
-    // Each with a flush of its own.
+}
+
+#[test]
+fn with_a_flush_of_its_own_a_call_is_acknowledged_behind_it() {
+    let _turn = STANDBY.lock().unwrap_or_else(PoisonError::into_inner);
     let mut crowd = held(each);
     let mut superuser = crowd.superuser();
-    assert_eq!(superuser.one(all), "0", "nobody sees what is not safe yet");
+    assert_eq!(superuser.one(ALL), "0", "nobody sees what is not safe yet");
     crowd.clients.iter_mut().for_each(|client| client.expect_silence(QUIET));
     assert_eq!(end_waiting(&mut superuser, "IPC"), "1");
-    for client in &mut crowd.clients {
-        let told = cut_off(client);
-        assert_eq!(told.code, "08007", "{told:?}");
-    }
+    let told = cut_off(&mut crowd.clients[0]);
+    assert_eq!(told.code, "08007", "{told:?}");
     standby("");
-    wait::until("the end of the server", || standby_waits(&mut superuser) == "0");
-    assert_eq!(superuser.one(all), "1", "the others had not begun");
+    for client in &mut crowd.clients[1..] {
+        assert_eq!(done(&client.until_ready()), "CALL");
+    }
+    assert_eq!(superuser.one(ALL), "6");
     balanced(&mut superuser);
 }
 

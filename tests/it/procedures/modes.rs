@@ -8,11 +8,13 @@ use crate::coalescing::crowd::{explained, Crowd};
 use crate::kit::{Config, WireClient};
 use crate::traps::batch::Batch;
 
-/// What a call has seen: `on 0 753`.
+/// `look` gives what a call has seen: `on 753`. Nothing tells a key: all that are sent at once are
+/// on one train.
 const TABLES: &str = "
-    create table t(id int primary key, n int not null default 0);
+    create table t(id int, n int not null default 0);
     insert into t select g from generate_series(1, 9) g;
-    create table child(id int references t deferrable initially deferred);
+    create table parent(id int primary key);
+    create table child(id int references parent deferrable initially deferred);
     create function look(p_id int) returns text language plpgsql as $$ begin
         update t set n = n + 1 where id = p_id;
         if p_id > 100 then raise exception 'no % here', p_id; end if;
@@ -67,10 +69,8 @@ fn travels(crowd: &mut Crowd, mode: &(&str, &str, &str, &str, usize)) {
 fn the_configuration_says_how_calls_travel() {
     for mode in MODES {
         let of = |option: &str| format!("procedures.\"public.look\".{option}");
-        let settings = |config: Config| {
-            let config = config.set(&of("key"), ["p_id"]).set(&of("mode"), mode.0);
-            config.set(&of("durable_ack"), mode.1)
-        };
+        let settings =
+            |config: Config| config.set(&of("mode"), mode.0).set(&of("durable_ack"), mode.1);
         travels(&mut Crowd::start(6, TABLES, settings), mode);
     }
 }
@@ -79,7 +79,7 @@ fn the_configuration_says_how_calls_travel() {
 fn a_comment_says_how_calls_travel() {
     for mode in MODES {
         let comment = format!(
-            "comment on function look is 'Looks. @pondage key=p_id mode={} durable_ack={}'",
+            "comment on function look is 'Looks. @pondage mode={} durable_ack={}'",
             mode.0, mode.1
         );
         let set_up = format!("{TABLES}; {comment}");
@@ -89,7 +89,7 @@ fn a_comment_says_how_calls_travel() {
 
 #[test]
 fn the_configuration_goes_before_the_comment() {
-    let set_up = format!("{TABLES}; comment on function look is '@pondage key=p_id mode=off'");
+    let set_up = format!("{TABLES}; comment on function look is '@pondage mode=off retry=1'");
     let settings = |config: Config| config.set("procedures.\"public.look\".mode", "train");
     travels(&mut Crowd::start(6, &set_up, settings), &MODES[2]);
 }
@@ -98,19 +98,24 @@ fn the_configuration_goes_before_the_comment() {
 fn what_nobody_has_declared_travels_as_ever() {
     let mut crowd = Crowd::start(6, TABLES, |config| config);
     travels(&mut crowd, &MODES[0]);
-    let off = |config: Config| {
-        let config = config.set("procedures.\"public.look\".key", ["p_id"]);
-        config.set("pool.procedures", "off")
-    };
+    let off =
+        |config: Config| super::books::on_one_train(config, "look").set("pool.procedures", "off");
     travels(&mut Crowd::start(6, TABLES, off), &MODES[0]);
-    // Where bodies are read the key need not be said.
+}
+
+#[test]
+fn where_bodies_are_read_the_key_need_not_be_said() {
     let auto = |config: Config| config.set("pool.procedures", "auto");
-    travels(&mut Crowd::start(6, TABLES, auto), &MODES[2]);
+    let mut crowd = Crowd::start(1, TABLES, auto);
+    // It has none: `id` is not unique.
+    crate::coalescing::crowd::alone_because(&mut crowd.clients[0], &look(1));
+    let unique = TABLES.replace("t(id int,", "t(id int primary key,");
+    let mut crowd = Crowd::start(1, &unique, auto);
+    crowd.learn(&look(1), "train");
 }
 
 fn batch(config: Config) -> Config {
-    let of = |option: &str| format!("procedures.\"public.look\".{option}");
-    config.set(&of("key"), ["p_id"]).set(&of("mode"), "batch")
+    config.set("procedures.\"public.look\".mode", "batch")
 }
 
 /// How often each of the rows was counted.
@@ -163,7 +168,7 @@ fn a_shared_transaction_that_can_t_commit_is_done_call_by_call() {
 
 #[test]
 fn an_error_that_comes_with_the_commit_is_its_clients_alone() {
-    let set_up = format!("{TABLES}; comment on function look is '@pondage key=p_id'");
+    let set_up = format!("{TABLES}; comment on function look is '@pondage max_train=50'");
     let mut crowd = Crowd::start(4, &set_up, |config| config);
     crowd.learn(&look(9), "train");
     let answers = crowd.together_by("train", &[look(1), look(2), look(51), look(3)]);

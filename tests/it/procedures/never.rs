@@ -148,7 +148,7 @@ fn temporary_tables_that_end_with_the_call_do_ride() {
             insert into scratch values (p_id);
             select n into got from scratch; return got; end $$;"
     );
-    let declare = |config: Config| config.set("procedures.\"public.scratches\".key", ["p_id"]);
+    let declare = |config: Config| super::books::on_one_train(config, "scratches");
     let mut crowd = Crowd::start(4, &set_up, declare);
     crowd.learn(&query("select scratches(1)"), "train");
     let batches: Vec<Batch> = (0..4).map(|id| query(&format!("select scratches({id})"))).collect();
