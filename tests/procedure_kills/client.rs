@@ -91,13 +91,7 @@ impl Client {
 
     /// Until the round is over.
     pub fn run(mut self) -> Vec<Call> {
-        let form = match self.number % 6 {
-            0 | 1 => Form::Query,
-            2 => Form::Unnamed,
-            3 => Form::Prepared,
-            4 => Form::Burst,
-            _ => Form::Transaction,
-        };
+        let form = self.form();
         while !self.stop.load(Ordering::Relaxed) {
             if !self.connected() {
                 std::thread::sleep(PAUSE);
@@ -123,23 +117,34 @@ impl Client {
         self.calls
     }
 
+    fn form(&self) -> Form {
+        match self.number % 9 {
+            0..3 => Form::Query,
+            3 | 4 => Form::Unnamed,
+            5 | 6 => Form::Prepared,
+            7 => Form::Burst,
+            _ => Form::Transaction,
+        }
+    }
+
     fn connected(&mut self) -> bool {
         if self.wire.is_none() {
             self.wire = connect(&self.address, "app", "ledger");
-        }
-        if self.wire.is_some() && self.number % 6 == 3 && !self.prepared() {
-            self.wire = None;
+            if matches!(self.form(), Form::Prepared) {
+                self.prepare();
+            }
         }
         self.wire.is_some()
     }
 
-    /// Parses what [`Form::Prepared`] binds, where that has not been done.
-    fn prepared(&mut self) -> bool {
+    /// Parses what [`Form::Prepared`] binds.
+    fn prepare(&mut self) {
         let mut bytes = Vec::new();
-        frontend::put_close(&mut bytes, frontend::Target::Statement, b"pay");
         frontend::put_parse(&mut bytes, b"pay", CALL.as_bytes(), &[]);
         frontend::put_sync(&mut bytes);
-        self.ask(&bytes).ready
+        if self.ask(&bytes).error.is_some() {
+            self.wire = None;
+        }
     }
 
     /// A call that nobody has made yet; its outcome is to be noted.

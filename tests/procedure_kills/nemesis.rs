@@ -86,9 +86,15 @@ impl Fault {
 
 impl World {
     pub fn start() -> World {
-        // What nobody waits for reaches the disk late.
-        let lazy = ["wal_writer_delay = '10s'", "wal_writer_flush_after = 0"];
-        let settings = [&["fsync = on", "full_page_writes = on"], &lazy[..]].concat();
+        let settings = [
+            "fsync = on",
+            "full_page_writes = on",
+            // What nobody waits for reaches the disk late.
+            "wal_writer_delay = '10s'",
+            "wal_writer_flush_after = 0",
+            // Clients with transactions of their own are in no lane.
+            "deadlock_timeout = '20ms'",
+        ];
         let cluster = Cluster::start("ledger", &settings);
         cluster.superuser("postgres").run(&format!("create database ledger owner {APP}"));
         let login = || WireClient::login(&cluster.address(), APP, APP_PASSWORD, "ledger");
