@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Coalesce, PoolConfig};
-use crate::procedures::Call;
+use crate::procedures::{Call, Row};
 
 /// With whom statements of a shape may travel, as far as parser and catalogues can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +35,8 @@ pub struct Verdict {
     pub writes: Writes,
     /// It is nothing but a call of this procedure.
     pub call: Option<Arc<Call>>,
+    /// It writes one row.
+    pub row: Option<Arc<Row>>,
 }
 
 /// What a statement may change of what reads answer.

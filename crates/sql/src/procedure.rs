@@ -50,7 +50,7 @@ pub use closure::{Closure, Summary, Wanted, DEPTH_MAX, OBJECTS_MAX};
 pub use facts::{Facts, ForeignKey, Relation, RelationKind};
 pub use footprints::{footprints, Footprint};
 pub use hazards::{Hazard, HazardKind, Ride};
-pub use lanes::{derive, Derived, Procedure};
+pub use lanes::{derive, dimensions, Derived, Procedure};
 pub use source::{parse, SOURCE_MAX};
 
 /// A function or procedure as `pg_proc` has it.

@@ -156,6 +156,10 @@ fn opened(answer: Vec<u8>) -> Result<Vec<u8>, String> {
 
 /// The child's side: reads a definition, answers and ends.
 pub fn answer() -> ExitCode {
+    answer_to(io::stdout().lock())
+}
+
+pub(super) fn answer_to(mut out: impl Write) -> ExitCode {
     limit();
     let mut question = Vec::new();
     if io::stdin().lock().take(QUESTION_MAX).read_to_end(&mut question).is_err() {
@@ -170,7 +174,6 @@ pub fn answer() -> ExitCode {
         Err(words) => (REFUSED, words.into_bytes()),
     };
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes();
-    let mut out = io::stdout().lock();
     let written = out
         .write_all(&[tag])
         .and_then(|()| out.write_all(&length))

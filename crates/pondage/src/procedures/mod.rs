@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use cache::value::Kind;
 use smallvec::SmallVec;
 use sql::procedure::{Analysis, Definition, Facts, Summary};
 use sql::Source;
@@ -62,6 +63,12 @@ pub struct Call {
     pub arguments: Vec<Option<Source>>,
 }
 
+impl Call {
+    pub fn sources(&self) -> impl Iterator<Item = Source> + '_ {
+        self.arguments.iter().flatten().copied()
+    }
+}
+
 impl PartialEq for Call {
     fn eq(&self, other: &Call) -> bool {
         Arc::ptr_eq(&self.procedure, &other.procedure) && self.arguments == other.arguments
@@ -69,6 +76,14 @@ impl PartialEq for Call {
 }
 
 impl Eq for Call {}
+
+/// A row that a plain statement writes, found by a unique key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// As in [`Lane::space`]: procedures whose key is this row's share its lane.
+    pub space: u64,
+    pub key: Vec<(Source, Kind)>,
+}
 
 /// A call that is on its way, for comparison with others.
 #[derive(Debug, Clone)]
@@ -79,7 +94,7 @@ pub struct Running {
 }
 
 /// What catalogues and body say.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub oid: u32,
     pub definition: Definition,
@@ -92,7 +107,7 @@ pub struct Known {
 }
 
 /// What a body does, with all that it calls.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     pub analysis: Analysis,
     pub summary: Summary,
@@ -111,6 +126,8 @@ struct State {
     entries: BTreeMap<(String, u32), Entry>,
     configured: BTreeMap<String, ProcedureOptions>,
     commanded: BTreeMap<String, ProcedureOptions>,
+    /// By database: what the columns of its tables hold values of.
+    dimensions: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// All procedures that somebody has called, or asked about.
@@ -133,6 +150,7 @@ impl Procedures {
         let title = known.definition.title().to_string();
         let kept = state.entries.get(&key).filter(|entry| entry.procedure.title == title);
         let procedure = match kept {
+            Some(entry) if entry.known == known => return Some(entry.procedure.clone()),
             Some(entry) => entry.procedure.clone(),
             None if state.entries.len() >= PROCEDURES_MAX => return None,
             None => Arc::new(Procedure {
@@ -154,6 +172,12 @@ impl Procedures {
         if state.entries.remove(&(database.to_owned(), oid)).is_some() {
             state.plan(database);
         }
+    }
+
+    /// Those of this database that are known.
+    pub fn oids(&self, database: &str) -> Vec<u32> {
+        let of = (database.to_owned(), 0)..=(database.to_owned(), u32::MAX);
+        self.lock().entries.range(of).map(|((_, oid), _)| *oid).collect()
     }
 
     /// What the configuration says has changed (RELOAD).
@@ -184,6 +208,15 @@ impl Procedures {
         let was_set = state.commanded.remove(title).is_some();
         state.plan_all();
         was_set
+    }
+
+    /// Of rows that are found by these columns, such as `public.warehouse.w_id`.
+    pub fn space(&self, database: &str, columns: &[String]) -> u64 {
+        let state = self.lock();
+        let known = state.dimensions.get(database);
+        let of =
+            |column: &String| known.and_then(|known| known.get(column)).unwrap_or(column).clone();
+        plan::space(database, columns.iter().map(of))
     }
 
     /// Those that are known, by database and title.
@@ -217,7 +250,7 @@ impl State {
         let of = (database.to_owned(), 0)..=(database.to_owned(), u32::MAX);
         let entries: Vec<&Entry> = self.entries.range(of).map(|(_, entry)| entry).collect();
         let known: Vec<&Known> = entries.iter().map(|entry| &entry.known).collect();
-        let derived = plan::derive(&known);
+        let (derived, dimensions) = plan::derive(&known);
         for (entry, derived) in entries.into_iter().zip(derived) {
             let title = &entry.procedure.title;
             let said = plan::Said::of(
@@ -227,5 +260,6 @@ impl State {
             );
             entry.procedure.plan.store(Arc::new(Plan::new(database, &entry.known, said, derived)));
         }
+        self.dimensions.insert(database.to_owned(), dimensions);
     }
 }

@@ -1,5 +1,6 @@
 //! How calls of a procedure travel, from what is known and said of it.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 
 use backend::lanes::Class;
@@ -136,8 +137,9 @@ impl Said {
     }
 }
 
-/// The key of each procedure by its body. Those without one have none.
-pub(super) fn derive(known: &[&Known]) -> Vec<Derived> {
+/// The key of each procedure by its body, those without one having none; and what columns hold
+/// values of.
+pub(super) fn derive(known: &[&Known]) -> (Vec<Derived>, BTreeMap<String, String>) {
     let mut facts = Facts::default();
     let bodies: Vec<Option<&Body>> = known.iter().map(|one| one.body.as_ref().ok()).collect();
     bodies.iter().flatten().for_each(|body| facts.merge(&body.facts));
@@ -146,12 +148,13 @@ pub(super) fn derive(known: &[&Known]) -> Vec<Derived> {
         let (analysis, summary) = (&body.analysis, &body.summary);
         Some(procedure::Procedure { definition: &one.definition, analysis, summary })
     });
-    let mut derived = procedure::derive(&understood.collect::<Vec<_>>(), &facts).into_iter();
+    let understood: Vec<procedure::Procedure> = understood.collect();
+    let mut derived = procedure::derive(&understood, &facts).into_iter();
     let of = |body: &Option<&Body>| match body {
         Some(_) => derived.next().unwrap_or_default(),
         None => Derived::default(),
     };
-    bodies.iter().map(of).collect()
+    (bodies.iter().map(of).collect(), procedure::dimensions(&understood, &facts))
 }
 
 impl Plan {
@@ -180,7 +183,7 @@ impl Plan {
             _ => (None, KeyOrigin::Nobody),
         };
         let lane = lists.map(|(key, also)| {
-            let space = space(database, &key, known, &derived);
+            let space = space_of_key(database, &key, known, &derived);
             let kinds = |list: Vec<usize>| {
                 let kind = |place: usize| known.types.get(place).copied().and_then(Kind::of);
                 list.into_iter().map(|place| (place, kind(place))).collect()
@@ -291,15 +294,18 @@ fn places(
 }
 
 /// What the values of a key are of: columns where these are known, else parameters' names.
-fn space(database: &str, key: &[usize], known: &Known, derived: &Derived) -> u64 {
+fn space_of_key(database: &str, key: &[usize], known: &Known, derived: &Derived) -> u64 {
+    let of = |place: &usize| match derived.dimensions.get(*place).and_then(Option::as_ref) {
+        Some(column) => column.clone(),
+        None => known.definition.argument_name(*place),
+    };
+    space(database, key.iter().map(of))
+}
+
+pub(super) fn space(database: &str, dimensions: impl Iterator<Item = String>) -> u64 {
     let mut hasher = foldhash::quality::FixedState::default().build_hasher();
     database.hash(&mut hasher);
-    for place in key {
-        match derived.dimensions.get(*place).and_then(Option::as_ref) {
-            Some(column) => column.hash(&mut hasher),
-            None => known.definition.argument_name(*place).hash(&mut hasher),
-        }
-    }
+    dimensions.for_each(|dimension| dimension.hash(&mut hasher));
     hasher.finish()
 }
 
@@ -509,6 +515,9 @@ mod tests {
         assert_eq!(space(&take), space(&fill));
         assert_ne!(space(&take), space(&apart), "another database has other rows");
         assert_eq!(space(&other), None);
+        let of = |column: &str| procedures.space("app", &[format!("public.{column}")]);
+        assert_eq!(space(&take), Some(of("shelves.id")), "and a statement on such a row");
+        assert_ne!(space(&take), Some(of("shelves.n")));
         procedures
             .set("public.other", ProcedureOptions { key: vec!["id".into()], ..Default::default() })
             .expect("room");

@@ -459,6 +459,7 @@ mod tests {
             cache: Err(String::new()),
             writes: Writes::Anything,
             call: None,
+            row: None,
         })));
         id
     }
@@ -533,6 +534,7 @@ mod tests {
             cache: Err(String::new()),
             writes: Writes::Anything,
             call: None,
+            row: None,
         };
         let shape = shapes.get_mut(id).expect("known");
         shape.judged(Some(Box::new(verdict.clone())));

@@ -54,7 +54,7 @@ pub fn judge(random: &mut StdRng, text: &[u8], forgets: [bool; 3]) -> Result<Box
     };
     let reason = String::new();
     let call = called(random, &text);
-    Ok(Box::new(Verdict { share, reason, literals, cache, writes, call }))
+    Ok(Box::new(Verdict { share, reason, literals, cache, writes, call, row: None }))
 }
 
 /// Some plain writes are calls of a procedure whose key is how long they wait, or what they write.

@@ -121,8 +121,11 @@ impl Closure {
         let depth = self.depth(&Wanted::Relation(name.clone()));
         let Some(relation) = relation else { return };
         if relation.kind == RelationKind::View {
-            let query = relation.view.as_deref().unwrap_or_default();
-            let (analysis, told) = match statements::of_query(query) {
+            let read = match relation.view.as_deref() {
+                Some(query) => statements::of_query(query),
+                None => Err("its query is not known".to_owned()),
+            };
+            let (analysis, told) = match read {
                 Ok(analysis) => (analysis, Vec::new()),
                 Err(words) => (Analysis::default(), vec![hazard(HazardKind::Unknown, 0, words)]),
             };

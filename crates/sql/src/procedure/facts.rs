@@ -45,7 +45,7 @@ pub struct ForeignKey {
 }
 
 /// Relations by the names that bodies use for them, the search path applied.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     relations: BTreeMap<Name, Relation>,
 }

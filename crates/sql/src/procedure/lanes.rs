@@ -40,6 +40,22 @@ pub struct Derived {
     pub advice: Option<String>,
 }
 
+/// What each column holds a value of, as far as procedures and foreign keys tell: by its name, such
+/// as `public.district.d_w_id`, the first name of those that hold the same, as in
+/// [`Derived::dimensions`].
+pub fn dimensions(procedures: &[Procedure], facts: &Facts) -> BTreeMap<String, String> {
+    let mut dimensions = Dimensions::of(procedures, facts);
+    let columns: Vec<(Name, String)> = dimensions.numbers.keys().cloned().collect();
+    let mut first: BTreeMap<usize, String> = BTreeMap::new();
+    let mut named = BTreeMap::new();
+    for (table, column) in columns {
+        let name = format!("{table}.{column}");
+        let root = dimensions.root_of(&table, &column);
+        named.insert(name.clone(), first.entry(root).or_insert(name).clone());
+    }
+    named
+}
+
 /// A key for each procedure, in the order they came in.
 pub fn derive(procedures: &[Procedure], facts: &Facts) -> Vec<Derived> {
     let all: Vec<Vec<Footprint>> =

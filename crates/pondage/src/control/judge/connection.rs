@@ -8,7 +8,7 @@ use backend::login::{Credential, ServerError};
 use wire::pg::backend::tag;
 use wire::pg::frontend;
 
-use super::{catalogue, facts};
+use super::{catalogue, facts, routines};
 use crate::config::PoolConfig;
 use crate::control::dial::Dialer;
 use crate::control::messages::OpenKind;
@@ -162,7 +162,8 @@ impl Connection {
             frontend::put_bind(&mut out, b"", b"", &[]);
             frontend::put_execute(&mut out, b"", 0);
         }
-        for (name, text) in catalogue::STATEMENTS.into_iter().chain(facts::STATEMENTS) {
+        let statements = catalogue::STATEMENTS.into_iter().chain(facts::STATEMENTS);
+        for (name, text) in statements.chain(routines::STATEMENTS) {
             frontend::put_parse(&mut out, name.as_bytes(), text.as_bytes(), b"");
         }
         frontend::put_sync(&mut out);

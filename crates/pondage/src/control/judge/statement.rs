@@ -102,6 +102,16 @@ impl Parsed {
     }
 }
 
+/// The call that a statement consists of.
+pub fn call(parser: &impl Parser, text: &[u8]) -> Option<sql::Call> {
+    let text = std::str::from_utf8(text).ok().filter(|text| text.len() <= sql::TEXT_MAX)?;
+    let mut scan = sql::Scan::new();
+    if !scan.scan(text.as_bytes()) {
+        return None;
+    }
+    parser.call(text, scan.literals())
+}
+
 fn alone(reason: impl Into<String>) -> Verdict {
     let reason = reason.into();
     Verdict {
@@ -111,6 +121,7 @@ fn alone(reason: impl Into<String>) -> Verdict {
         literals: None,
         writes: Writes::Anything,
         call: None,
+        row: None,
     }
 }
 
@@ -256,7 +267,7 @@ async fn look(
         Share::Batch => evidence.judge(connection).await?.map(Arc::new),
         _ => Err(reason.clone()),
     };
-    Ok(Verdict { share, reason, literals, cache, writes, call: None })
+    Ok(Verdict { share, reason, literals, cache, writes, call: None, row: None })
 }
 
 /// A text that is a part of what is judged.

@@ -14,7 +14,7 @@ use wire::pg::frontend::{self, BindTail};
 
 use super::caching::is_utf8;
 use super::Plane;
-use crate::procedures::{Call, Lane, Running, UNKNOWN};
+use crate::procedures::{Call, Lane, Row, Running, UNKNOWN};
 use crate::session::unit::{extended, Form, Unit};
 use crate::worker::shapes::Shapes;
 
@@ -30,14 +30,24 @@ impl Plane {
     ) {
         let pool = &self.pools[self.clients[slot].pool as usize];
         let verdict = pool.shapes.get(unit.shape).and_then(|shape| shape.verdict.as_deref());
-        let Some(call) = verdict.and_then(|verdict| verdict.call.as_deref()) else { return };
+        let call = verdict.and_then(|verdict| verdict.call.as_deref());
+        if let (None, Some(row)) = (call, verdict.and_then(|verdict| verdict.row.as_deref())) {
+            let settings = &self.clients[slot].settings;
+            let sources = row.key.iter().map(|(source, _)| *source);
+            let asked = asked(sources, &mut self.scan, settings, text, bind);
+            unit.keys.extend(asked.and_then(|asked| key_of_row(row, &asked)));
+            return;
+        }
+        let Some(call) = call else { return };
         let plan = call.procedure.plan();
         let Some(travel) = plan.travel(pool.config.procedures) else { return };
         unit.travel = travel;
         unit.max_train = u16::try_from(plan.options.max_train()).unwrap_or(u16::MAX);
         unit.retries = plan.retry();
         let Some(lane) = &plan.lane else { return };
-        if let Some(asked) = asked(call, &mut self.scan, &self.clients[slot].settings, text, bind) {
+        if let Some(asked) =
+            asked(call.sources(), &mut self.scan, &self.clients[slot].settings, text, bind)
+        {
             unit.keys = keys(call, lane, &asked);
         }
     }
@@ -56,7 +66,7 @@ impl Plane {
         let pool = &self.pools[client.pool as usize];
         let verdict = pool.shapes.get(shape).and_then(|shape| shape.verdict.as_deref());
         let Some(call) = verdict.and_then(|verdict| verdict.call.as_deref()) else { return };
-        if let Some(asked) = asked(call, &mut self.scan, &client.settings, text, bind) {
+        if let Some(asked) = asked(call.sources(), &mut self.scan, &client.settings, text, bind) {
             let (procedure, values) = (call.procedure.clone(), values(call, &asked));
             client.running = Some(Box::new(Running { procedure, values }));
         }
@@ -94,7 +104,7 @@ fn running_in(
     let values = match unit.form {
         Form::Query | Form::StandIn { .. } => {
             let text = frontend::query(unit.as_it_came().get(HEADER_BYTES..)?).ok()?;
-            values(call, &asked(call, scan, settings, text, None)?)
+            values(call, &asked(call.sources(), scan, settings, text, None)?)
         }
         Form::Extended => {
             let whole = extended(&unit.bytes)?;
@@ -106,23 +116,22 @@ fn running_in(
                 }
             };
             let bind = frontend::bind_tail(whole.values).ok()?;
-            values(call, &asked(call, scan, settings, text, Some((bind, types)))?)
+            values(call, &asked(call.sources(), scan, settings, text, Some((bind, types)))?)
         }
     };
     Some(Running { procedure, values })
 }
 
-/// A call with its literals, if it has any, as they are scanned now.
+/// A statement with its literals, if some of what is wanted are among them, as they are scanned now.
 fn asked<'a>(
-    call: &Call,
+    mut sources: impl Iterator<Item = Source>,
     scan: &'a mut Scan,
     settings: &Settings,
     text: &'a [u8],
     bind: Option<(BindTail<'a>, &'a [u8])>,
 ) -> Option<Asked<'a>> {
     let utf8 = is_utf8(settings);
-    let literal = |source: &Option<Source>| matches!(source, Some(Source::Literal(_)));
-    if !call.arguments.iter().any(literal) {
+    if !sources.any(|source| matches!(source, Source::Literal(_))) {
         return Some(Asked { text, literals: &[], utf8, bind });
     }
     scan.scan(text).then(|| Asked { text, literals: scan.literals(), utf8, bind })
@@ -161,6 +170,14 @@ fn key(call: &Call, space: u64, of: &[(usize, Option<Kind>)], asked: &Asked<'_>)
         }
     }
     Some(Key(hashed(space, &values)))
+}
+
+fn key_of_row(row: &Row, asked: &Asked<'_>) -> Option<Key> {
+    let mut values = Canonical::new();
+    for (source, kind) in &row.key {
+        put_given(*kind, *source, asked, &mut values)?;
+    }
+    Some(Key(hashed(row.space, &values)))
 }
 
 fn hashed(seed: u64, bytes: &[u8]) -> u64 {
