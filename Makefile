@@ -37,7 +37,7 @@ bench: build ## a short version of every benchmark, side by side with what is in
 	$(BENCH) prepared --statements 2000
 	$(BENCH) redis --seconds 1 --rounds 1 --loads write-128@128,read-128@128,write-pipelined-128@128,counter
 	$(BENCH) cache --seconds 2 --rounds 1 --rows 100000 --threads 4 --warm-up 2 --loads 'point-select,read-only@*special,writers,lag'
-	$(BENCH) procedure --seconds 2 --rounds 1 --warm-up 2 --warehouses 10 --customers 300 --callers 100 --loads payment,neworder
+	$(BENCH) procedure --seconds 2 --rounds 1 --warm-up 1 --warehouses 10 --customers 300 --clients 100 --loads payment,neworder
 
 bench-connect: build ## connections and pooling against PostgreSQL and other poolers
 	$(BENCH) connect $(ARGS)
@@ -54,7 +54,7 @@ bench-redis: build ## reads and writes in Redis's protocol, beside redis-server 
 bench-cache: build ## reads that come again, with and without the read cache; needs sysbench
 	$(BENCH) cache $(ARGS)
 
-bench-procedure: build ## TPC-C's payment and new-order, called and statement by statement
+bench-procedure: build ## TPC-C's payment and new-order: statements, calls and trains of calls
 	$(BENCH) procedure $(ARGS)
 
 soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (default 600)

@@ -88,6 +88,7 @@ type Answer = Result<Told, String>;
 enum Told {
     Verdict(Box<Verdict>),
     Procedures(Vec<Arc<Procedure>>),
+    Blocked(Vec<(u32, u32)>),
 }
 
 /// A database. Several names in the configuration may mean one.
@@ -122,6 +123,8 @@ enum What {
     Statement { parsed: Box<Result<Parsed, Verdict>>, call: Option<sql::Call> },
     /// What all routines of this name do.
     Routines(Name),
+    /// Who waits for a lock, and of whom.
+    Blocked,
 }
 
 /// What of a verdict not everybody asks for.
@@ -149,6 +152,8 @@ struct State {
     kept: HashMap<(Key, Wishes, Box<[u8]>), Kept>,
     /// What they take, about.
     kept_bytes: usize,
+    /// Of databases whose calls were judged: the pool that asked last.
+    callers: HashMap<String, (PoolConfig, Option<Credential>)>,
     /// Where the databases are whose statements were judged.
     places: HashMap<String, Place>,
     /// Raised when definitions change.
@@ -222,12 +227,15 @@ impl Judges {
             (parsed, call) => What::Statement { parsed: Box::new(parsed), call },
         };
         let key = Key::of(config);
+        if wishes.calls.is_some() {
+            lock(&self.state).called(config, proven.as_ref());
+        }
         for _ in 0..TRIES {
             let (place, epoch) = lock(&self.state).kept(&key, config, text);
             let ask = || async {
                 match self.ask(&key, config, proven.clone(), what.clone()).await? {
                     Told::Verdict(verdict) => Ok(*verdict),
-                    Told::Procedures(_) => Err("procedures were told".to_owned()),
+                    _ => Err("something else was told".to_owned()),
                 }
             };
             let verdict = place.get_or_try_init(ask).await?.clone();
@@ -260,7 +268,21 @@ impl Judges {
         let name = Name { schema: schema.map(str::to_owned), name: name.to_owned() };
         match self.ask(&Key::of(config), config, proven, What::Routines(name)).await? {
             Told::Procedures(procedures) => Ok(procedures),
-            Told::Verdict(_) => Err("a verdict was told".to_owned()),
+            _ => Err("something else was told".to_owned()),
+        }
+    }
+
+    /// The processes of PostgreSQL that wait for locks in a database whose calls were judged, each
+    /// with one that it waits for; as many as one look tells.
+    ///
+    /// # Errors
+    /// As [`Judges::judge`].
+    pub async fn blocked(&self, database: &str) -> Result<Vec<(u32, u32)>, String> {
+        let asked = lock(&self.state).callers.get(database).cloned();
+        let Some((config, proven)) = asked else { return Ok(Vec::new()) };
+        match self.ask(&Key::of(&config), &config, proven, What::Blocked).await? {
+            Told::Blocked(pairs) => Ok(pairs),
+            _ => Err("something else was told".to_owned()),
         }
     }
 
@@ -343,6 +365,16 @@ impl Key {
 }
 
 impl State {
+    fn called(&mut self, config: &PoolConfig, proven: Option<&Credential>) {
+        if self.callers.contains_key(&config.database) {
+            return;
+        }
+        if self.callers.len() >= PLACES_MAX {
+            self.callers.clear();
+        }
+        self.callers.insert(config.database.clone(), (config.clone(), proven.cloned()));
+    }
+
     /// The verdict that is kept for this text, or the place where it will be; and the epoch.
     fn kept(
         &mut self,
@@ -508,6 +540,7 @@ impl Task {
     ) -> Result<Told, Failure> {
         let (parsed, call) = match what {
             What::Statement { parsed, call } => (&**parsed, call),
+            What::Blocked => return Ok(Told::Blocked(connection.blocked().await?)),
             What::Routines(name) => {
                 let examined = self.looking(connection, database).examine(name).await?;
                 return Ok(Told::Procedures(examined));

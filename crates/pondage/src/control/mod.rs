@@ -28,6 +28,7 @@ pub mod signals;
 pub mod tls;
 pub mod transport;
 pub mod verify;
+mod waits;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -123,6 +124,7 @@ impl Control {
         mut asked: mpsc::UnboundedReceiver<ToControl>,
         mut console: Console,
     ) {
+        let watching = tokio::spawn(self.clone().watch_waits());
         while let Some(message) = asked.recv().await {
             match message {
                 ToControl::Console { client, who, message } => {
@@ -135,6 +137,7 @@ impl Control {
                 message => drop(tokio::spawn(self.clone().answer(message))),
             }
         }
+        watching.abort();
     }
 
     fn streams(&self) -> Option<&Streams> {

@@ -49,6 +49,17 @@ impl Procedure {
         self.plan.load_full()
     }
 
+    /// Parameters by which its calls would be kept apart, as lock waits have it, where no key does
+    /// that.
+    pub fn suggested(&self) -> Vec<String> {
+        let plan = self.plan();
+        if plan.lane.is_some() && plan.declared {
+            return Vec::new();
+        }
+        let places = self.waits().suggested();
+        places.into_iter().filter_map(|place| plan.arguments.get(place).cloned()).collect()
+    }
+
     pub fn waits(&self) -> MutexGuard<'_, Waits> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -217,6 +228,11 @@ impl Procedures {
         let of =
             |column: &String| known.and_then(|known| known.get(column)).unwrap_or(column).clone();
         plan::space(database, columns.iter().map(of))
+    }
+
+    /// Databases that some are known of.
+    pub fn databases(&self) -> Vec<String> {
+        self.lock().dimensions.keys().cloned().collect()
     }
 
     /// Those that are known, by database and title.

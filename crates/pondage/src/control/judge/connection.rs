@@ -30,6 +30,18 @@ SELECT pg_catalog.current_setting('default_transaction_isolation'),
   pg_catalog.current_setting('default_transaction_deferrable'),
   pg_catalog.current_setting('standard_conforming_strings')";
 
+/// Processes that wait for a heavyweight lock, with the first that blocks each.
+/// Source: PostgreSQL docs, "Session Information Functions" and "pg_stat_activity".
+const BLOCKED: (&str, &str) = (
+    "blocked",
+    r"
+SELECT a.pid, (pg_catalog.pg_blocking_pids(a.pid))[1]
+FROM pg_catalog.pg_stat_activity a
+WHERE a.wait_event_type OPERATOR(pg_catalog.=) 'Lock'::pg_catalog.text
+  AND a.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+LIMIT 256::pg_catalog.int4",
+);
+
 /// How the connection itself works: it must wait for nobody for long (a definition under change
 /// is locked), write nothing and compile nothing. Not every version knows every name.
 const OWN_SETTINGS: &str = r"
@@ -163,7 +175,7 @@ impl Connection {
             frontend::put_execute(&mut out, b"", 0);
         }
         let statements = catalogue::STATEMENTS.into_iter().chain(facts::STATEMENTS);
-        for (name, text) in statements.chain(routines::STATEMENTS) {
+        for (name, text) in statements.chain(routines::STATEMENTS).chain([BLOCKED]) {
             frontend::put_parse(&mut out, name.as_bytes(), text.as_bytes(), b"");
         }
         frontend::put_sync(&mut out);
@@ -244,6 +256,13 @@ impl Connection {
                 _ => {}
             }
         }
+    }
+
+    /// Who waits for a lock, and one of those it waits for. Whose sessions this user may not see is
+    /// not told.
+    pub async fn blocked(&mut self) -> Result<Vec<(u32, u32)>, Failure> {
+        let rows = self.ask(&[(BLOCKED.0, &[])]).await?.into_iter().flatten();
+        Ok(rows.map(|mut row| (row.number(), row.number())).collect())
     }
 
     /// The types of a text's parameters and of the columns of its result. `types` are the
