@@ -89,7 +89,9 @@ fn shares_a_lane(crowd: &mut Crowd) -> bool {
     wait::until("the second call to wait somewhere", || {
         let waits = "select count(*) from pg_stat_activity where datname = current_database() \
                      and wait_event_type = 'Lock'";
-        let in_gateway = crowd.pool()["cl_waiting"] == "1";
+        let clients = crowd.gateway.show("clients");
+        let mut of_here = clients.iter().filter(|row| row["database"] == crowd.database.name);
+        let in_gateway = of_here.any(|client| client["state"] == "waiting");
         let in_postgres = superuser.one(waits) == "2";
         shares = (in_gateway || in_postgres).then_some(in_gateway);
         shares.is_some()
