@@ -53,9 +53,10 @@ pub struct Unit {
     pub failed: bool,
     /// Its Parse was.
     pub unparsed: bool,
-    /// Others ride on the same train: its answer is held back until it is whole, or even until the
-    /// train has arrived.
+    /// Its answer is held back until it is whole, since it may yet be sent again.
     pub held: bool,
+    /// And on until the train has arrived.
+    pub tail: bool,
     /// Its client wants it cancelled, once it is its turn.
     pub cancelled: bool,
     /// Answered, and held back until what it has done is safe.
@@ -81,6 +82,7 @@ impl Default for Unit {
             failed: false,
             unparsed: false,
             held: false,
+            tail: false,
             cancelled: false,
             done: false,
         }
@@ -88,11 +90,6 @@ impl Default for Unit {
 }
 
 impl Unit {
-    /// What it does is not safe before the end of the train.
-    pub fn waits_for_tail(&self) -> bool {
-        self.held && self.travel.waits_for_tail()
-    }
-
     /// The messages as the client sent them.
     pub fn as_it_came(&self) -> &[u8] {
         match self.form {

@@ -192,6 +192,19 @@ impl Closure {
         summary
     }
 
+    /// Summary and facts with each relation under its title: what one procedure means by a name
+    /// may be something else to another, with another search path.
+    pub fn by_title(&self) -> (Summary, Facts) {
+        let mut summary = self.summary();
+        for touch in &mut summary.touches {
+            touch.name = self.facts.title(&touch.name);
+            for lacks in touch.equalities.iter_mut().flat_map(|one| &mut one.provided) {
+                lacks.relation = self.facts.title(&lacks.relation);
+            }
+        }
+        (summary, self.facts.by_title())
+    }
+
     /// The touches of this, with `arguments` for its own.
     fn expand(
         &self,

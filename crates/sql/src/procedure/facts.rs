@@ -62,6 +62,14 @@ impl Facts {
         }
     }
 
+    /// Each relation by its title.
+    pub(super) fn by_title(&self) -> Facts {
+        let titled = self.relations.iter().map(|(name, relation)| {
+            (relation.title.clone().unwrap_or(name.clone()), relation.clone())
+        });
+        Facts { relations: titled.collect() }
+    }
+
     pub fn relation(&self, name: &Name) -> Option<&Relation> {
         self.relations.get(name)
     }

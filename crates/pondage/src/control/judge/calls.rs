@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sql::procedure::{self, Analysis, Closure, Definition, Facts, Wanted};
+use sql::procedure::{self, Analysis, Closure, Definition, Hazard, HazardKind, Wanted};
 use sql::{Name, Source};
 use tokio::time::Instant;
 
@@ -169,8 +169,8 @@ impl Looking<'_> {
             Ok(analysis) => {
                 let mut closure = Closure::new(routine.definition.clone(), analysis.clone());
                 self.close(&mut closure, routine.path.as_deref()).await?;
-                let facts: Facts = closure.facts().clone();
-                Ok(Body { analysis, summary: closure.summary(), facts })
+                let (summary, facts) = closure.by_title();
+                Ok(Body { analysis, summary, facts })
             }
         };
         let Routine { oid, definition, types, comment, .. } = routine;
@@ -218,12 +218,7 @@ impl Looking<'_> {
         let elsewhere = routine.path.as_deref().is_some_and(|own| Some(own) != path);
         let Routine { definition, .. } = routine;
         match analysis {
-            Ok(analysis) if elsewhere => {
-                // What it does by itself still counts. Names without a schema may mean others here.
-                let words = "it has a search_path of its own".to_owned();
-                out.push((definition.clone(), Ok(apart(analysis))));
-                out.push((definition, Err(words)));
-            }
+            Ok(analysis) if elsewhere => out.push((definition, Ok(apart(analysis)))),
             analysis => out.push((definition, analysis)),
         }
     }
@@ -238,11 +233,18 @@ fn is_harmless(routine: &Routine) -> bool {
     !is_worth(routine) && routine.immutable
 }
 
-/// Without what is named without a schema.
+/// Of a routine with a search_path of its own, from one with another: what it does by itself
+/// counts, and what it names with a schema.
 fn apart(mut analysis: Analysis) -> Analysis {
     analysis.functions.retain(|name| name.schema.is_some());
     analysis.relations.retain(|name| name.schema.is_some());
     analysis.touches.retain(|touch| touch.name.schema.is_some());
+    analysis.hazards.push(Hazard {
+        kind: HazardKind::Unknown,
+        line: 0,
+        words: "it has a search_path of its own".to_owned(),
+        via: Vec::new(),
+    });
     analysis
 }
 

@@ -27,7 +27,7 @@ impl Plane {
             let client = &mut self.clients[slot];
             let Some(unit) = &mut client.unit else { return };
             unit.done = true;
-            if unit.waits_for_tail() {
+            if unit.tail {
                 if unit.travel == Travel::Batch {
                     // The transaction is not the client's.
                     if let Some(status) = client.out.last_mut() {

@@ -48,7 +48,7 @@ impl Plane {
             Again::Hurried => {
                 // What it has been given so far was kept back.
                 client.out.clear();
-                return self.travel_alone(slot, Why::Again);
+                return self.travel_bare(slot);
             }
             Again::Conflict => {
                 client.out.clear();
@@ -67,7 +67,7 @@ impl Plane {
         let client = &mut self.clients[slot];
         let Some(unit) = &mut client.unit else { return };
         (client.corked, client.answered) = (false, 0);
-        (unit.server, unit.held) = (NONE, false);
+        (unit.server, unit.held, unit.tail) = (NONE, false, false);
         unit.tries += 1;
         if unit.tries >= TRIES_MAX {
             return self.travel_alone(slot, Why::Again);
@@ -80,6 +80,20 @@ impl Plane {
         let waiting = &mut self.pools[at].company.groups[group].waiting;
         waiting.wait(Owner(slot), arrived, keys, class);
         self.shares(at as u32);
+    }
+
+    /// A statement can't ride with others: it goes without them. A call stays what can be tried
+    /// again after a deadlock, which is as likely now.
+    pub(super) fn travel_bare(&mut self, slot: u32) {
+        let unit = self.clients.get_mut(slot).and_then(|client| client.unit.as_mut());
+        match unit.filter(|unit| unit.retries > 0 && unit.travel != Travel::Each) {
+            Some(unit) => {
+                unit.travel = Travel::Each;
+                unit.keys.clear();
+                self.requeue(slot);
+            }
+            None => self.travel_alone(slot, Why::Again),
+        }
     }
 
     /// Makes the client's statement wait for a server of its own, as if it had just come.

@@ -226,7 +226,7 @@ impl Plane {
     pub(super) fn answered(&mut self, slot: u32, status: TxStatus) {
         let now = self.now;
         let unit = self.clients[slot].unit.as_ref();
-        if unit.is_none_or(|unit| !unit.waits_for_tail() || unit.done) {
+        if unit.is_none_or(|unit| !unit.tail || unit.done) {
             self.read_answered(slot);
             self.tell_written(slot, status);
         }

@@ -89,7 +89,7 @@ impl Plane {
             .carrier
             .owners()
             .filter_map(|owner| self.clients.get(owner.0).and_then(|client| client.unit.as_ref()));
-        units.any(|unit| unit.held && unit.travel == Travel::Batch)
+        units.any(|unit| unit.tail && unit.travel == Travel::Batch)
     }
 
     /// Answers that are held back are not held back without bound.

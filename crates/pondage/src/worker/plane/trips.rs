@@ -190,13 +190,13 @@ impl Plane {
         let mut alone = Vec::new();
         self.board(server, group, &mut rides, &mut alone);
         for owner in alone {
-            self.travel_alone(owner.0, Why::Again);
+            self.travel_bare(owner.0);
         }
         let loaded = !rides.is_empty();
         let travel = self.travels(&rides);
         // One alone commits as it would on a connection of its client's.
-        let held = writes && rides.len() > 1;
-        let train = held && travel.waits_for_tail();
+        let several = writes && rides.len() > 1;
+        let train = several && travel.waits_for_tail();
         if train {
             self.begin_train(server, travel);
         }
@@ -209,9 +209,11 @@ impl Plane {
             };
             let conn = &mut self.servers[server];
             conn.carrier.board(owner, self.now);
-            (unit.server, unit.unparsed, unit.held) = (server, false, held);
+            (unit.server, unit.unparsed) = (server, false);
+            unit.held = several || unit.retries > 0;
+            unit.tail = train;
             open = self.write_unit(server, slot, &unit, open);
-            self.clients[slot].corked = held;
+            self.clients[slot].corked = unit.held;
             self.clients[slot].unit = Some(unit);
         }
         self.rides = rides;
@@ -235,6 +237,7 @@ impl Plane {
         let at = self.servers[server].pool as usize;
         let PoolState { company, config, shapes, .. } = &mut self.pools[at];
         let of = &mut company.groups[group];
+        let writes = of.writes;
         let trips = if of.writes { 1 } else { TRIPS_MAX };
         let mut most = carrier.room(config.coalesce_depth as usize, trips);
         if of.writes {
@@ -248,7 +251,10 @@ impl Plane {
         let mut goes_on = |owner: Owner| {
             let unit = clients.get(owner.0).and_then(|client| client.unit.as_ref());
             let shape = unit.and_then(|unit| shapes.get(unit.shape));
-            expected += shape.map_or(Duration::ZERO, |shape| shape.history.pace());
+            expected += shape.map_or(Duration::ZERO, |shape| match writes {
+                true => shape.history.work(),
+                false => shape.history.pace(),
+            });
             most = most.min(unit.map_or(0, |unit| usize::from(unit.max_train)));
             taken += 1;
             taken < most && expected <= budget

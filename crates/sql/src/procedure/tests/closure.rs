@@ -203,3 +203,21 @@ fn cycles_and_endless_chains_end() {
     assert_eq!(asked, OBJECTS_MAX);
     assert_eq!(closure.summary().ride(), Ride::Train);
 }
+
+#[test]
+fn one_name_may_mean_two_tables_to_two_procedures() {
+    let titled = |schema: &str| {
+        let title = Some(Name { schema: Some(schema.to_owned()), name: "t".to_owned() });
+        Catalogue::default().relation("t", Relation { title, ..table("a x", "a") })
+    };
+    let root = procedure("p int", "UPDATE t SET x = 1 WHERE a = p;");
+    let mut all = Facts::default();
+    for schema in ["one", "other"] {
+        let (summary, facts) = titled(schema).drive(&root).0.by_title();
+        assert_eq!(summary.touches[0].name.to_string(), format!("{schema}.t"));
+        assert!(facts.confirms(&summary.touches[0].equalities[0].provided));
+        all.merge(&facts);
+        let footprint = &footprints(&summary.touches, &all)[0];
+        assert_eq!(footprint.table.to_string(), format!("{schema}.t"));
+    }
+}
