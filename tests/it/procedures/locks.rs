@@ -1,8 +1,10 @@
 //! A call waits for locks as it would on a connection of its own: no body sees a limit of ours,
 //! nobody of another lane waits behind it, and lanes keep calls from deadlocks.
 
-use super::books::{balanced, done, lock_gate, lock_waits, pay, payers, paying, query, value_of};
-use crate::coalescing::crowd::{explained, Crowd};
+use super::books::{
+    balanced, done, lock_gate, lock_waits, on_one_train, pay, payers, paying, query, value_of,
+};
+use crate::coalescing::crowd::{explained, learn, Crowd};
 use crate::kit::{cluster, wait, Config, WireClient};
 use crate::traps::batch::Batch;
 
@@ -69,19 +71,23 @@ fn a_body_that_handles_lock_timeouts_never_meets_ours() {
     }
 }
 
-#[test]
-fn calls_of_other_lanes_go_on_behind_one_that_waits_for_a_row() {
-    let mut crowd = Crowd::start(6, CAREFUL, declared);
+/// Six calls at once; those of row 1 meet a lock.
+fn passes_by(
+    settings: impl FnOnce(Config) -> Config,
+    tables: &str,
+    leave: fn(&mut Crowd, &[Batch]),
+) {
+    let mut crowd = Crowd::start(6, tables, settings);
     let call = |id: i32| query(&format!("select plain({id})"));
-    crowd.learn(&call(9), "train");
+    let mut teacher = crowd.gateway.client(&crowd.database);
+    learn(&mut teacher, &call(9), "train");
     for _ in 0..2 {
-        let before = crowd.beside().one("select string_agg(n::text, ' ' order by id) from t");
+        crowd.beside().run("update t set n = 0");
         let mut holder = crowd.beside();
         holder.run("begin; update t set n = n where id = 1");
         let batches: Vec<Batch> = [1, 2, 3, 1, 4, 2].map(call).into();
-        crowd.leave_together(&batches);
+        leave(&mut crowd, &batches);
         for number in [1, 2, 4, 5] {
-            // The pool has one server: they were in front of the lock, or have been let by.
             assert_eq!(value_of(&crowd.clients[number].until_ready()), "done");
             let told = explained(&mut crowd.clients[number]);
             assert!(told[1].starts_with("Way: train"), "{told:?}");
@@ -91,14 +97,25 @@ fn calls_of_other_lanes_go_on_behind_one_that_waits_for_a_row() {
         for number in [0, 3] {
             assert_eq!(value_of(&crowd.clients[number].until_ready()), "done");
         }
-        let after = crowd.beside().one("select string_agg(n::text, ' ' order by id) from t");
-        let numbers = |text: &str| -> Vec<i64> {
-            text.split(' ').map(|word| word.parse().expect("a number")).collect()
-        };
-        let grown: Vec<i64> =
-            numbers(&after).iter().zip(numbers(&before)).map(|(a, b)| a - b).collect();
-        assert_eq!(grown[..4], [2, 2, 1, 1], "each once");
+        let counts = "select string_agg(n::text, ' ' order by id) from t where id <= 4";
+        assert_eq!(crowd.beside().one(counts), "2 2 1 1", "each once");
     }
+}
+
+#[test]
+fn calls_of_one_train_go_on_behind_one_that_waits_for_a_row() {
+    // One server, and nothing tells a key: they have been let by.
+    let tables = CAREFUL.replace("t(id int primary key,", "t(id int,");
+    let settings = |config: Config| on_one_train(config.set("pool.coalesce_stall", STALL), "plain");
+    passes_by(settings, &tables, |crowd, batches| crowd.leave_together(batches));
+}
+
+#[test]
+fn calls_of_other_lanes_go_on_behind_one_that_waits_for_a_row() {
+    let settings = |config: Config| declared(config).set("pool.pool_size", 3);
+    passes_by(settings, CAREFUL, |crowd, batches| {
+        crowd.clients.iter_mut().zip(batches).for_each(|(client, batch)| batch.to(client));
+    });
 }
 
 #[test]
