@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite redis-kills soak fuzz cache-check sql-logic
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite redis-kills procedure-kills soak fuzz cache-check sql-logic
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,12 @@ redis-kills: ## what the Redis door promises, while everything is killed; ROUNDS
 	PONDAGE_KILLS_ROUNDS=$(or $(ROUNDS),1000) PONDAGE_KILLS_SEED=$(SEED) \
 		$(if $(FAULT),PONDAGE_KILLS_FAULT=$(FAULT)) PONDAGE_KILLS_MODE=$(MODE) \
 		cargo test --workspace --test redis_kills --locked -- --nocapture
+
+procedure-kills: ## a ledger of calls, exactly once, while everything is killed; ROUNDS, SEED
+	scripts/setup.sh test
+	cargo build --workspace --all-targets --locked
+	PONDAGE_LEDGER_ROUNDS=$(or $(ROUNDS),100) PONDAGE_LEDGER_SEED=$(SEED) \
+		cargo test --workspace --test procedure_kills --locked -- --nocapture
 
 redis-diff: ## random commands to redis-server and to the door, or ADDRESS and AUTH; SEED, ROUNDS, FAMILIES
 	scripts/setup.sh test

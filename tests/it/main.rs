@@ -12,6 +12,7 @@ mod docs;
 mod drivers;
 mod kit;
 mod procedure_commands;
+mod procedures;
 mod redis;
 mod rust_driver;
 mod tidy;
