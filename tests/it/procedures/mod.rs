@@ -6,6 +6,7 @@ mod caching;
 mod definitions;
 mod errors;
 mod forms;
+mod learned;
 mod leaving;
 mod locks;
 mod lost;
