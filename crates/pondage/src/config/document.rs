@@ -253,7 +253,7 @@ fn unknown(node: &Node, name: &str, is_section: bool) -> Problem {
     let elsewhere: Vec<String> = Section::ALL
         .iter()
         .filter(|section| options::find(**section, name).is_some())
-        .map(|section| format!("`[{}]`", section.path()))
+        .map(|section| format!("`[{}]`", section.written()))
         .collect();
     match elsewhere.is_empty() {
         true => problem,

@@ -222,6 +222,12 @@ fn existing(
         .filter(|name| capitals(name) == part)
         .collect();
     match (matches.pop(), matches.pop()) {
+        // What its schema is, capitals don't tell.
+        (None, _) if section == Section::Procedure => Err(Problem::new(
+            Code::UnknownVariable,
+            format!("`{part}` stands for no procedure that the configuration file has"),
+        )
+        .help("name it there: `[procedures.\"schema.name\"]`")),
         (None, _) => Ok(part.to_ascii_lowercase()),
         (Some(name), None) => Ok(name.to_owned()),
         (Some(one), Some(other)) => Err(Problem::new(

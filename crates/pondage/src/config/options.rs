@@ -66,6 +66,14 @@ impl Section {
         }
     }
 
+    /// The same for people: the name of a procedure has a dot, so it is in quotes.
+    pub fn written(self) -> &'static str {
+        match self {
+            Section::Procedure => "procedures.\"SCHEMA.NAME\"",
+            other => other.path(),
+        }
+    }
+
     pub fn has_name(self) -> bool {
         matches!(
             self,

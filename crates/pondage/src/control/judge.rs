@@ -19,6 +19,7 @@ mod connection;
 mod facts;
 mod functions;
 mod routines;
+mod rows;
 mod stable;
 mod statement;
 
@@ -35,7 +36,7 @@ use wire::pg::sqlstate;
 use super::dial::Dialer;
 use crate::config::{CacheMode, Calls, Host, PoolConfig};
 use crate::procedures::{Procedure, Procedures};
-use crate::route::Verdict;
+use crate::route::{Verdict, Writes};
 use calls::{Bodies, Looking};
 use connection::{Connection, Failure};
 use statement::Parsed;
@@ -120,7 +121,8 @@ struct Question {
 enum What {
     /// How a statement may travel. `parsed` is the verdict where catalogues have nothing to add
     /// to it but what the call means.
-    Statement { parsed: Box<Result<Parsed, Verdict>>, call: Option<sql::Call> },
+    /// `lanes`: the row that a plain write is about is wanted.
+    Statement { parsed: Box<Result<Parsed, Verdict>>, call: Option<sql::Call>, lanes: bool },
     /// What all routines of this name do.
     Routines(Name),
     /// Who waits for a lock, and of whom.
@@ -224,7 +226,10 @@ impl Judges {
         let call = wishes.calls.as_ref().and_then(|_| statement::call(&PostgresParser, text));
         let what = match (parsed, call) {
             (Err(verdict), None) => return Ok(verdict),
-            (parsed, call) => What::Statement { parsed: Box::new(parsed), call },
+            (parsed, call) => {
+                let lanes = wishes.calls.is_some();
+                What::Statement { parsed: Box::new(parsed), call, lanes }
+            }
         };
         let key = Key::of(config);
         if wishes.calls.is_some() {
@@ -538,8 +543,8 @@ impl Task {
         what: &What,
         database: &str,
     ) -> Result<Told, Failure> {
-        let (parsed, call) = match what {
-            What::Statement { parsed, call } => (&**parsed, call),
+        let (parsed, call, lanes) = match what {
+            What::Statement { parsed, call, lanes } => (&**parsed, call, *lanes),
             What::Blocked => return Ok(Told::Blocked(connection.blocked().await?)),
             What::Routines(name) => {
                 let examined = self.looking(connection, database).examine(name).await?;
@@ -550,6 +555,11 @@ impl Task {
             Ok(parsed) => statement::judge(&PostgresParser, connection, parsed).await?,
             Err(verdict) => verdict.clone(),
         };
+        if let (Ok(parsed), true, Writes::Rows(written)) = (parsed, lanes, &verdict.writes) {
+            let values = if written.inserts { parsed.conflicts() } else { &written.fixed };
+            verdict.row =
+                rows::row(connection, &self.procedures, database, written.table, values).await?;
+        }
         if let Some(call) = call {
             let meant = match self.looking(connection, database).call(call).await {
                 // It would take as long the next time, and a call may travel as any statement.

@@ -10,6 +10,7 @@ use super::messages::{Shutdown, ToWorker};
 use super::{tls, Control};
 use crate::config::{self, CacheMode, Config, PoolConfig};
 use crate::console::{Condition, Pending, Process};
+use crate::procedures::{Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::{Standing, Streams};
 use crate::worker::redis;
@@ -81,6 +82,20 @@ impl Process for Control {
             let verdict = self.judges.judge(&config, proven, text.as_bytes()).await?;
             Ok(verdict.cache)
         })
+    }
+
+    fn procedures(&self) -> &Procedures {
+        &self.procedures
+    }
+
+    fn examine_procedure<'a>(
+        &'a self,
+        config: &'a PoolConfig,
+        proven: Option<Credential>,
+        schema: Option<&'a str>,
+        name: &'a str,
+    ) -> Pending<'a, Result<Vec<Arc<Procedure>>, String>> {
+        Box::pin(self.judges.examine(config, proven, schema, name))
     }
 }
 

@@ -12,6 +12,7 @@
 //! value has to mean the same row for all procedures of a database.
 
 mod declared;
+mod fared;
 mod plan;
 mod waits;
 
@@ -25,6 +26,7 @@ use sql::procedure::{Analysis, Definition, Facts, Summary};
 use sql::Source;
 
 use crate::config::ProcedureOptions;
+pub use fared::Fared;
 pub use plan::{KeyOrigin, Lane, Plan, Travel};
 pub use waits::{observe, Waits, UNKNOWN};
 
@@ -40,6 +42,8 @@ pub struct Procedure {
     /// `public.payment`
     pub title: String,
     plan: ArcSwap<Plan>,
+    /// Held for an addition or a copy.
+    fared: Mutex<Fared>,
     /// What its calls are seen to wait for, now and then.
     waits: Mutex<Waits>,
 }
@@ -47,6 +51,21 @@ pub struct Procedure {
 impl Procedure {
     pub fn plan(&self) -> Arc<Plan> {
         self.plan.load_full()
+    }
+
+    /// Whether a name means it, with or without its schema.
+    pub fn is_named(&self, schema: Option<&str>, name: &str) -> bool {
+        let before = self.title.strip_suffix(name).and_then(|rest| rest.strip_suffix('.'));
+        before.is_some_and(|own| schema.is_none_or(|schema| schema == own))
+    }
+
+    /// As far as workers have told.
+    pub fn fared(&self) -> Fared {
+        *self.fared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn tell(&self, more: &Fared) {
+        self.fared.lock().unwrap_or_else(PoisonError::into_inner).add(more);
     }
 
     /// Parameters by which its calls would be kept apart, as lock waits have it, where no key does
@@ -169,6 +188,7 @@ impl Procedures {
                 oid: known.oid,
                 title,
                 plan: ArcSwap::default(),
+                fared: Mutex::default(),
                 waits: Mutex::default(),
             }),
         };

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 
 use backend::lanes::Class;
 use cache::value::Kind;
-use sql::procedure::{self, Definition, Derived, Facts, Ride};
+use sql::procedure::{self, Definition, Derived, Facts, Mode, Ride};
 
 use super::{Body, Known};
 use crate::config::{Calls, DurableAck, ProcedureMode, ProcedureOptions};
@@ -15,6 +15,9 @@ use crate::config::{Calls, DurableAck, ProcedureMode, ProcedureOptions};
 pub struct Plan {
     /// Somebody has said something of it.
     pub declared: bool,
+    pub is_procedure: bool,
+    /// `p_w integer, INOUT p_c integer`
+    pub signature: String,
     pub options: ProcedureOptions,
     /// The key and those that a call reserves beside it: places of arguments.
     pub lane: Option<Lane>,
@@ -28,6 +31,8 @@ pub struct Plan {
     /// Why the body was not understood; or what keeps its calls from riding with others.
     pub hazards: Vec<String>,
     pub derived: Derived,
+    /// Rows that the body changes or locks, a line each.
+    pub footprints: Vec<String>,
     /// `p_w`, or `$1`, by place.
     pub arguments: Vec<String>,
 }
@@ -89,6 +94,15 @@ impl Travel {
             Travel::Batch => (3, false),
         };
         Class { id, one_lane }
+    }
+
+    /// As the option `mode` has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Travel::Train | Travel::Secluded => ProcedureMode::Train.name(),
+            Travel::Each => ProcedureMode::Lane.name(),
+            Travel::Batch => ProcedureMode::Batch.name(),
+        }
     }
 
     /// Its clients hear nothing before the end of the train.
@@ -190,8 +204,13 @@ impl Plan {
             };
             Lane { space, key: kinds(key), also: also.into_iter().map(kinds).collect() }
         });
+        let definition = &known.definition;
+        let footprints =
+            derived.footprints.iter().map(|footprint| footprint.told(definition)).collect();
         let mut plan = Plan {
             declared,
+            is_procedure: definition.is_procedure,
+            signature: signature(definition),
             options,
             lane,
             origin,
@@ -199,6 +218,7 @@ impl Plan {
             ride,
             catches,
             hazards,
+            footprints,
             derived,
             arguments,
         };
@@ -268,6 +288,21 @@ impl Plan {
             _ => None,
         }
     }
+}
+
+fn signature(definition: &Definition) -> String {
+    let shown = |(place, argument): (usize, &sql::procedure::Argument)| {
+        let mode = match argument.mode {
+            Mode::In => "",
+            Mode::Out => "OUT ",
+            Mode::InOut => "INOUT ",
+            Mode::Variadic => "VARIADIC ",
+            Mode::Table => "TABLE ",
+        };
+        format!("{mode}{} {}", definition.argument_name(place), argument.type_name)
+    };
+    let all: Vec<String> = definition.arguments.iter().enumerate().map(shown).collect();
+    all.join(", ")
 }
 
 /// The places of arguments by name. None: one of them is not there.

@@ -12,6 +12,7 @@ use sql::{Literal, Scan, Use};
 use super::snapshot::Histogram;
 use super::worth::Worth;
 use crate::control::caches::{CacheInfo, Named};
+use crate::procedures::{Fared, Procedure};
 use crate::route::{History, Verdict, Way, Why};
 
 /// Shapes kept of one pool; beyond it, the half that was used least recently is dropped.
@@ -74,6 +75,16 @@ pub struct Shape {
     pub waits: u64,
     /// Of these, what was told where it is named.
     told: [u64; 4],
+    /// What it calls, as the last verdict that there was has it.
+    calling: Option<Box<Calling>>,
+}
+
+/// A procedure that statements of a shape call.
+#[derive(Debug)]
+struct Calling {
+    procedure: Arc<Procedure>,
+    /// Of what was counted here, what it has been told.
+    told: Fared,
 }
 
 /// How a simple query becomes a prepared statement.
@@ -161,7 +172,7 @@ impl Shapes {
         Some(id)
     }
 
-    /// Tells those who have named statements how these fare.
+    /// Tells procedures and those who have named statements how these fare.
     pub fn tell(&mut self) {
         self.slots.iter_mut().flatten().for_each(Shape::tell);
     }
@@ -173,7 +184,8 @@ impl Shapes {
         let limit = used.get(used.len() / 2).copied().unwrap_or(0);
         for slot in 0..self.slots.len() {
             let old = self.slots[slot].take_if(|shape| shape.used < limit);
-            if let Some(shape) = old {
+            if let Some(mut shape) = old {
+                shape.tell();
                 self.by_text.remove(&shape.text);
                 self.free.push(slot as u32);
             }
@@ -249,6 +261,7 @@ impl Shape {
             fills: 0,
             waits: 0,
             told: [0; 4],
+            calling: None,
         }
     }
 
@@ -276,8 +289,9 @@ impl Shape {
         self.distrusted = true;
     }
 
-    /// Adds what has been counted here to what is counted where it is named.
+    /// Adds what has been counted here to what is counted where it is named, and by procedure.
     pub fn tell(&mut self) {
+        self.tell_procedure();
         let now = [self.hits, self.misses, self.fills, self.waits];
         let before = std::mem::replace(&mut self.told, now);
         let Some(named) = &self.named.1 else { return };
@@ -288,6 +302,40 @@ impl Shape {
                 counter.fetch_add(now[at] - before[at], Ordering::Relaxed);
             }
         }
+    }
+
+    fn tell_procedure(&mut self) {
+        let now = self.fared();
+        let Some(calling) = &mut self.calling else { return };
+        if now.calls > calling.told.calls || now.retried > calling.told.retried {
+            calling.procedure.tell(&now.since(&calling.told));
+            calling.told = now;
+        }
+    }
+
+    fn fared(&self) -> Fared {
+        Fared {
+            calls: self.calls,
+            time: self.time,
+            joined: self.joined,
+            company: self.company,
+            retried: self.retried,
+            errors: self.errors,
+        }
+    }
+
+    /// What it calls now, if it was something else before.
+    fn calls_now(&mut self, procedure: Arc<Procedure>) {
+        let told = match &self.calling {
+            Some(calling) if Arc::ptr_eq(&calling.procedure, &procedure) => return,
+            // What came until now is the other's.
+            Some(_) => {
+                self.tell_procedure();
+                self.fared()
+            }
+            None => Fared::default(),
+        };
+        self.calling = Some(Box::new(Calling { procedure, told }));
     }
 
     /// The verdict's words.
@@ -336,6 +384,10 @@ impl Shape {
             self.plan = Plan::Open;
         }
         self.verdict = verdict;
+        let call = self.verdict.as_ref().and_then(|verdict| verdict.call.as_ref());
+        if let Some(procedure) = call.map(|call| call.procedure.clone()) {
+            self.calls_now(procedure);
+        }
     }
 
     /// PostgreSQL did not take the stand-in.
@@ -436,6 +488,8 @@ fn put_values<'a>(text: &[u8], literals: impl Iterator<Item = &'a Literal>, out:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::fixture;
+    use crate::procedures::{Call, Procedures};
     use crate::route::Share;
     use crate::route::Writes;
     use backend::statement::Numbers;
@@ -517,6 +571,54 @@ mod tests {
         assert_eq!(shapes.of(b"kept"), kept);
         assert!(shapes.get(kept).is_some() && shapes.get(dropped).is_none());
         assert!(shapes.iter().count() <= SHAPES_MAX);
+    }
+
+    #[test]
+    fn a_procedure_is_told_what_its_calls_came_to_whatever_becomes_of_verdict_and_shape() {
+        let procedures = Procedures::default();
+        let called = |oid| {
+            let procedure = fixture::procedure(&procedures, "app", oid, "payment");
+            Some(Arc::new(Call { procedure, arguments: Vec::new() }))
+        };
+        let mut shapes = Shapes::default();
+        let id = shapes.of(b"call payment(\x01)");
+        let judge = |shapes: &mut Shapes, now, call| {
+            let shape = shapes.get_mut(id).expect("kept");
+            shape.calls += 1;
+            shape.time.record(70);
+            assert!(shape.ask(Moment(now)));
+            let verdict = Verdict {
+                share: Share::Alone,
+                reason: String::new(),
+                literals: None,
+                cache: Err(String::new()),
+                writes: Writes::Anything,
+                call,
+                row: None,
+            };
+            shape.judged(Some(Box::new(verdict)));
+        };
+        let told = |oid| {
+            let list = procedures.list();
+            list.iter().find(|one| one.oid == oid).expect("known").fared().calls
+        };
+        judge(&mut shapes, 1, called(7));
+        assert_eq!(told(7), 0, "nobody has looked yet");
+        shapes.tell();
+        shapes.tell();
+        assert_eq!(told(7), 1, "that from before it was known counts, and counts once");
+        shapes.redefined();
+        shapes.get_mut(id).expect("kept").calls += 1;
+        shapes.tell();
+        assert_eq!(told(7), 2);
+        judge(&mut shapes, 2, called(8));
+        assert_eq!((told(7), told(8)), (3, 0), "what came before is the other's");
+        shapes.get_mut(id).expect("kept").calls += 1;
+        for at in 0..SHAPES_MAX {
+            shapes.of(format!("shape {at}").as_bytes());
+        }
+        assert!(shapes.get(id).is_none());
+        assert_eq!(told(8), 1, "it told when it went");
     }
 
     #[test]

@@ -12,7 +12,7 @@ impl Derived {
     pub fn lines(&self, procedure: &Procedure) -> Vec<String> {
         let definition = procedure.definition;
         let mut lines: Vec<String> =
-            self.footprints.iter().map(|footprint| described(footprint, definition)).collect();
+            self.footprints.iter().map(|footprint| footprint.told(definition)).collect();
         lines.push(match self.key.is_empty() {
             true => format!("no key: {}", self.why),
             false => {
@@ -72,22 +72,25 @@ fn verb(kind: TouchKind) -> &'static str {
     }
 }
 
-fn described(footprint: &Footprint, definition: &Definition) -> String {
-    let equal = |(column, operand): &(String, Operand)| match operand {
-        Operand::Argument(place) => format!("{column} = {}", definition.argument_name(*place)),
-        Operand::Constant(value) => format!("{column} = {value}"),
-    };
-    let columns: Vec<String> = footprint.columns.iter().map(equal).collect();
-    format!(
-        "line {}: {} {}: {}{}{}{}",
-        footprint.line,
-        verb(footprint.kind),
-        footprint.table,
-        columns.join(", "),
-        if footprint.complete { "; one row" } else { "; the first columns of a key" },
-        if footprint.in_loop { "; in a loop" } else { "" },
-        if footprint.in_branch { "; under a condition" } else { "" },
-    )
+impl Footprint {
+    /// `line 7: UPDATE public.warehouse: w_id = p_w; one row`, of this definition.
+    pub fn told(&self, definition: &Definition) -> String {
+        let equal = |(column, operand): &(String, Operand)| match operand {
+            Operand::Argument(place) => format!("{column} = {}", definition.argument_name(*place)),
+            Operand::Constant(value) => format!("{column} = {value}"),
+        };
+        let columns: Vec<String> = self.columns.iter().map(equal).collect();
+        format!(
+            "line {}: {} {}: {}{}{}{}",
+            self.line,
+            verb(self.kind),
+            self.table,
+            columns.join(", "),
+            if self.complete { "; one row" } else { "; the first columns of a key" },
+            if self.in_loop { "; in a loop" } else { "" },
+            if self.in_branch { "; under a condition" } else { "" },
+        )
+    }
 }
 
 /// The statement that holds the hottest row, if it can stand further down: `move UPDATE warehouse

@@ -52,6 +52,7 @@ pub const DEADLOCK_DETECTED: &str = "40P01";
 pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
 pub const SYNTAX_ERROR: &str = "42601";
 pub const DUPLICATE_OBJECT: &str = "42710";
+pub const UNDEFINED_FUNCTION: &str = "42883";
 pub const UNDEFINED_OBJECT: &str = "42704";
 pub const INDETERMINATE_DATATYPE: &str = "42P18";
 pub const DUPLICATE_CURSOR: &str = "42P03";

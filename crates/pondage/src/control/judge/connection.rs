@@ -8,7 +8,7 @@ use backend::login::{Credential, ServerError};
 use wire::pg::backend::tag;
 use wire::pg::frontend;
 
-use super::{catalogue, facts, routines};
+use super::{catalogue, facts, routines, rows};
 use crate::config::PoolConfig;
 use crate::control::dial::Dialer;
 use crate::control::messages::OpenKind;
@@ -175,7 +175,8 @@ impl Connection {
             frontend::put_execute(&mut out, b"", 0);
         }
         let statements = catalogue::STATEMENTS.into_iter().chain(facts::STATEMENTS);
-        for (name, text) in statements.chain(routines::STATEMENTS).chain([BLOCKED]) {
+        for (name, text) in statements.chain(routines::STATEMENTS).chain([BLOCKED, rows::STATEMENT])
+        {
             frontend::put_parse(&mut out, name.as_bytes(), text.as_bytes(), b"");
         }
         frontend::put_sync(&mut out);

@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use cache::written::Written;
-use sql::{Analysis, Cast, Name, Parser, Reads, Statement, Unparsed, Use};
+use sql::{Analysis, Cast, Name, Parser, Reads, Source, Statement, Unparsed, Use};
 use wire::pg::sqlstate;
 
 use super::cacheable::{Evidence, Reading};
@@ -99,6 +99,11 @@ impl Parsed {
             });
         let write = parser.write(text, if readable { scan.literals() } else { &[] });
         Ok(Parsed { text: text.into(), analysis, literals, reads, write, locks })
+    }
+
+    /// Of an INSERT with ON CONFLICT: the values of its row.
+    pub fn conflicts(&self) -> &[(String, Source)] {
+        self.write.as_ref().map_or(&[], |write| &write.conflicts)
     }
 }
 

@@ -452,3 +452,46 @@ async fn nothing_of_a_user_is_hit_while_calls_are_looked_up() {
     assert_eq!(keys(&*court.plan("CALL pay(7, 5)").await), "who");
     assert_eq!(keys(&*court.plan("CALL sees(7)").await), "who");
 }
+
+#[tokio::test]
+async fn writes_of_a_row_share_the_lane_of_calls_whose_key_it_is() {
+    let court = Court::open("SELECT 1").await;
+    for script in TPCC {
+        court.server.run(script).await;
+    }
+    court
+        .server
+        .run(
+            "CREATE TABLE hits (page text PRIMARY KEY, n int, code int UNIQUE, day date);
+             CREATE UNIQUE INDEX ON hits (day) WHERE n > 0",
+        )
+        .await;
+    let pay = court.plan("CALL payment($1, $2, $3, $4, $5, $6, $7, NULL)").await;
+    let space = pay.lane.as_ref().map(|lane| lane.space);
+    let row = async |text: &str| {
+        let verdict = court.judges.judge(&court.config(), None, text.as_bytes()).await;
+        verdict.unwrap_or_else(|e| panic!("{text}: {e}")).row
+    };
+    let found = row("UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE w_id = $1").await;
+    let found = found.expect("its primary key");
+    assert_eq!(found.key, [(Parameter(1), cache::value::Kind::Int)]);
+    assert_eq!(Some(found.space), space);
+    for (text, of) in [
+        ("UPDATE hits SET n = n + 1 WHERE page = $2 AND n > $1", Some(Parameter(2))),
+        ("DELETE FROM hits WHERE code = 5 AND page > 'a'", Some(Literal(0))),
+        (
+            "INSERT INTO hits (n, page) VALUES (1, $1) ON CONFLICT (page) DO UPDATE SET n = 2",
+            Some(Parameter(1)),
+        ),
+        // Nobody waits for it.
+        ("INSERT INTO hits (n, page) VALUES (1, $1)", None),
+        ("UPDATE hits SET n = n + 1 WHERE n = $1", None),
+        ("UPDATE hits SET n = n + 1 WHERE day = $1", None),
+        ("UPDATE hits SET n = n + 1 WHERE page = $1 OR n = 1", None),
+        ("SELECT n FROM hits WHERE page = $1", None),
+    ] {
+        let row = row(text).await;
+        let keys = row.as_ref().map(|row| row.key.iter().map(|(source, _)| *source).collect());
+        assert_eq!(keys, of.map(|source| vec![source]), "{text}");
+    }
+}

@@ -58,7 +58,7 @@ impl Plane {
             }
             ToWorker::CacheReply { client, bytes } => self.cache_reply(client, &bytes),
             ToWorker::Snapshot { queries, reply } => {
-                self.tell_names();
+                self.tell_counted();
                 let _ = reply.send(Box::new(self.snapshot(queries)));
             }
             ToWorker::Running { database, reply } => {

@@ -210,6 +210,10 @@ impl Plane {
                     if let Some(conn) = self.servers.get_mut(server) {
                         conn.spoiled = true;
                     }
+                } else if let Some(shape) =
+                    self.pools[client.pool as usize].shapes.get_mut(client.asking)
+                {
+                    shape.errors += 1;
                 }
             }
             Happened::SetupDone => {
