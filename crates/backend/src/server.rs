@@ -691,8 +691,9 @@ fn on_server(request: &Request) -> Option<u64> {
     (request.statement != 0 && sent).then_some(request.statement)
 }
 
-/// Commands after which a statement may mean something else: a comment may say how calls travel. New tables and indexes don't count: a
-/// name that was known means what it meant, unless it is shadowed, which is noticed later.
+/// Commands after which a statement may mean something else. New tables and indexes don't count: a
+/// name that was known means what it meant, unless it is shadowed, which is noticed later. A comment
+/// may say how calls travel.
 fn redefines(command: &[u8]) -> bool {
     let harmless: [&[u8]; 5] =
         [b"CREATE TABLE", b"CREATE INDEX", b"DROP INDEX", b"CREATE SEQUENCE", b"CREATE DATABASE"];
