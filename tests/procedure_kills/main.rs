@@ -62,6 +62,7 @@ fn every_call_is_done_once_or_not_at_all() {
     println!("{done} rounds; {faults:?}; {tally}; {} on trains", world.trained);
     assert!(tally.done > 0 && tally.failed > 0, "nothing was done, or nothing failed: {tally}");
     assert!(done < 5 || tally.unknown > 0, "no fault struck anything");
+    assert!(done < 5 || world.trained > 0, "nothing travelled on a train");
 }
 
 /// The last lines.

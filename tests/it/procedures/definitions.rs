@@ -113,9 +113,15 @@ fn a_key_that_a_comment_changes_takes_effect() {
     assert!(shares_a_lane(&mut crowd));
     owner.run("comment on function edition is '@pondage key=p_other'");
     wait::until("the other key", || !shares_a_lane(&mut crowd));
-    // What is wrong says nothing.
+    // What is wrong says nothing, and is told.
     owner.run("comment on function edition is '@pondage key=p_id speed=high'");
     wait::until("calls to travel alone", || travels_alone(&mut owner));
+    let text = "explain procedure public.edition in database";
+    let text = format!("{text} {}", crowd.database.name);
+    let lines = crowd.gateway.console().rows(&text);
+    let mut lines = lines.iter().flatten().flatten();
+    let told = lines.any(|line| line.contains("its comment: `speed` is no option"));
+    assert!(told, "{:?}", crowd.gateway.console().rows(&text));
     owner.run("comment on function edition is '@pondage key=p_id'");
     wait::until("the key of before", || shares_a_lane(&mut crowd));
     owner.run("comment on function edition is null");

@@ -54,9 +54,11 @@ impl Group {
         !(self.writes && self.waiting.has_keys())
     }
 
-    /// How many of those who wait one train may take, so that other servers get some as well.
-    pub fn share(&self) -> usize {
-        let free = self.most_carriers().saturating_sub(self.carriers.len()) + 1;
+    /// How many of those who wait one train may take, so that other servers get some as well. The
+    /// pool has so many servers.
+    pub fn share(&self, servers: usize) -> usize {
+        let most = self.most_carriers().min(servers);
+        let free = most.saturating_sub(self.carriers.len()) + 1;
         self.waiting.len().div_ceil(free).max(1)
     }
 

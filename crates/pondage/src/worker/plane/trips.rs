@@ -241,7 +241,7 @@ impl Plane {
         let trips = if of.writes { 1 } else { TRIPS_MAX };
         let mut most = carrier.room(config.coalesce_depth as usize, trips);
         if of.writes {
-            most = most.min(of.share());
+            most = most.min(of.share(config.pool_size as usize));
         }
         // What is slow makes short trips: the last of one is not to wait until it stalls.
         let budget = config.coalesce_stall / 2;
