@@ -198,6 +198,8 @@ pub struct Postgres {
     pub single: bool,
     /// The next message that can be cancelled is.
     pub cancel_next: bool,
+    /// And the next Query that has this in it.
+    pub cancel_at: Option<&'static str>,
 }
 
 impl Postgres {
@@ -239,6 +241,7 @@ impl Postgres {
             dead: false,
             single: false,
             cancel_next: false,
+            cancel_at: None,
         }
     }
 
@@ -359,6 +362,9 @@ impl Postgres {
             return Step::Did;
         }
         let late = matches!(message.tag, tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL);
+        if self.cancel_at.is_some_and(|part| message.tag == tag::QUERY && says(&message, part)) {
+            (self.cancel_at, self.cancel_next) = (None, true);
+        }
         if self.cancel_next && !late && !matches!(message.tag, tag::SYNC | tag::FLUSH) {
             self.cancel_next = false;
             let simple = matches!(message.tag, tag::QUERY | tag::FUNCTION_CALL);
@@ -849,4 +855,8 @@ pub(crate) fn frame_into(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
     out.push(tag);
     out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
     out.extend_from_slice(body);
+}
+
+fn says(query: &Message, part: &str) -> bool {
+    query.body().windows(part.len()).any(|window| window == part.as_bytes())
 }

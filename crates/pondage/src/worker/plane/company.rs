@@ -115,10 +115,12 @@ impl Company {
         self.groups.iter().flat_map(|group| group.carriers.iter().copied())
     }
 
-    /// How many wait for a server of the pool behind the one of them who stands in its queue.
+    /// How many wait for a server of the pool, or for others of their lanes, beside those who stand
+    /// in its queue.
     pub fn waiting_for_server(&self) -> usize {
-        let queued = self.groups.iter().filter(|group| group.queued.is_some());
-        queued.map(|group| group.waiting.len().saturating_sub(1)).sum()
+        let waiting =
+            |group: &Group| group.waiting.len().saturating_sub(usize::from(group.queued.is_some()));
+        self.groups.iter().map(waiting).sum()
     }
 
     /// Clients that wait, but for those that stand in the pool's queue.

@@ -205,6 +205,8 @@ pub struct ServerConn {
     pub carrier: Carrier,
     /// The transaction that several calls share has failed.
     pub spoiled: bool,
+    /// How often the tail of its train was sent.
+    pub tails: u8,
     pub client: u32,
     pub ends: Ends,
     pub tls: Arc<str>,

@@ -76,6 +76,7 @@ impl Plane {
             place: Place::Idle,
             carrier: Carrier::new(self.now),
             spoiled: false,
+            tails: 0,
             client: NONE,
             ends: opened.ends,
             tls: opened.tls.as_str().into(),

@@ -5,6 +5,7 @@ use backend::server::LastWords;
 use wire::pg::backend::{ErrorReply, TxStatus};
 use wire::pg::{backend as reply, sqlstate};
 
+use super::trains::NOT_COMPLETED;
 use super::trips::LONG_ANSWER_BYTES;
 use super::{Place, Plane, BUFFER_BYTES};
 use crate::config::{Coalesce, PoolMode};
@@ -148,11 +149,8 @@ impl Plane {
             if let Some(train) = Plane::train_of(owner) {
                 match happened {
                     Happened::SetupDone => self.train_arrived(train),
-                    Happened::SetupFailed(_) if self.is_batch(train) => {
-                        self.servers[train].spoiled = true;
-                        self.train_arrived(train);
-                    }
-                    _ => self.server_lost(train, "a train of writes could not be completed"),
+                    Happened::SetupFailed(error) => self.tail_failed(train, &error),
+                    _ => self.server_lost(train, NOT_COMPLETED),
                 }
                 continue;
             }

@@ -10,9 +10,9 @@
 //! A write that meets a lock gives up after `coalesce_stall` and is sent again alone, so that
 //! nobody waits behind a lock that separate connections would not have waited for.
 
-use backend::reply::{Fate, Guest, Kind, Owner, Request};
-use wire::pg::frontend;
+use ::backend::reply::{Fate, Guest, Kind, Owner, Request};
 use wire::pg::sqlstate;
+use wire::pg::{backend, frontend};
 
 use super::{Plane, OUT_BYTES_HIGH};
 use crate::procedures::Travel;
@@ -26,6 +26,12 @@ const CORKED_BYTES_MAX: usize = 64 * OUT_BYTES_HIGH;
 /// The owner of a train's tail is the server: client slots are below this bit.
 const SERVER: u32 = 1 << 31;
 
+/// So often a tail is sent.
+const TAILS_MAX: u8 = 5;
+
+/// Why a server is given up whose tail fails.
+pub(super) const NOT_COMPLETED: &str = "a train of writes could not be completed";
+
 /// A transactional message is the smallest thing with a commit that is waited for.
 /// Source: PostgreSQL docs, "Replication Management Functions"; `RecordTransactionCommit` in
 /// xact.c waits when the transaction has an xid and has written WAL.
@@ -35,7 +41,7 @@ const TAIL: &str = "RESET synchronous_commit; RESET lock_timeout; \
 impl Plane {
     pub(super) fn begin_train(&mut self, server: u32, travel: Travel) {
         let conn = &mut self.servers[server];
-        conn.spoiled = false;
+        (conn.spoiled, conn.tails) = (false, 0);
         let limit = self.pools[conn.pool as usize].config.coalesce_stall.as_millis().max(1);
         let head = match travel {
             Travel::Batch => format!("BEGIN; SET LOCAL lock_timeout = {limit}"),
@@ -49,6 +55,7 @@ impl Plane {
     }
 
     pub(super) fn end_train(&mut self, server: u32, travel: Travel) {
+        self.servers[server].tails += 1;
         let owner = Owner(SERVER | server);
         let tail = if travel == Travel::Batch { "COMMIT" } else { TAIL };
         let request = Request::with_fate(owner, Kind::Query, Fate::Setup).guest(Guest::No);
@@ -79,6 +86,23 @@ impl Plane {
             client.corked = false;
             super::replies::queue_out(client, owner.0, &mut self.written_clients);
             self.answered(owner.0, wire::pg::backend::TxStatus::Idle);
+        }
+    }
+
+    /// A cancel that comes late, or twice, hits what is there: the tail is sent again. A shared
+    /// transaction that can't commit has done nothing.
+    pub(super) fn tail_failed(&mut self, server: u32, error: &[u8]) {
+        let code =
+            backend::error_fields(error).ok().and_then(|fields| fields.code().map(str::to_owned));
+        let Some(conn) = self.servers.get_mut(server) else { return };
+        let again = code.as_deref() == Some(sqlstate::QUERY_CANCELED) && conn.tails < TAILS_MAX;
+        if self.is_batch(server) {
+            self.servers[server].spoiled = true;
+            self.train_arrived(server);
+        } else if again {
+            self.end_train(server, Travel::Train);
+        } else {
+            self.server_lost(server, NOT_COMPLETED);
         }
     }
 
