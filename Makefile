@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite redis-kills soak fuzz cache-check sql-logic
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite redis-kills procedure-kills soak fuzz cache-check sql-logic
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ bench: build ## a short version of every benchmark, side by side with what is in
 	$(BENCH) prepared --statements 2000
 	$(BENCH) redis --seconds 1 --rounds 1 --loads write-128@128,read-128@128,write-pipelined-128@128,counter
 	$(BENCH) cache --seconds 2 --rounds 1 --rows 100000 --threads 4 --warm-up 2 --loads 'point-select,read-only@*special,writers,lag'
-	$(BENCH) procedure --seconds 2 --rounds 1 --warm-up 2 --warehouses 10 --customers 300 --callers 100 --loads payment,neworder
+	$(BENCH) procedure --seconds 2 --rounds 1 --warm-up 1 --warehouses 10 --customers 300 --clients 100 --loads payment,neworder
 
 bench-connect: build ## connections and pooling against PostgreSQL and other poolers
 	$(BENCH) connect $(ARGS)
@@ -54,7 +54,7 @@ bench-redis: build ## reads and writes in Redis's protocol, beside redis-server 
 bench-cache: build ## reads that come again, with and without the read cache; needs sysbench
 	$(BENCH) cache $(ARGS)
 
-bench-procedure: build ## TPC-C's payment and new-order, called and statement by statement
+bench-procedure: build ## TPC-C's payment and new-order: statements, calls and trains of calls
 	$(BENCH) procedure $(ARGS)
 
 soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (default 600)
@@ -85,6 +85,12 @@ redis-kills: ## what the Redis door promises, while everything is killed; ROUNDS
 	PONDAGE_KILLS_ROUNDS=$(or $(ROUNDS),1000) PONDAGE_KILLS_SEED=$(SEED) \
 		$(if $(FAULT),PONDAGE_KILLS_FAULT=$(FAULT)) PONDAGE_KILLS_MODE=$(MODE) \
 		cargo test --workspace --test redis_kills --locked -- --nocapture
+
+procedure-kills: ## a ledger of calls, exactly once, while everything is killed; ROUNDS, SEED
+	scripts/setup.sh test
+	cargo build --workspace --all-targets --locked
+	PONDAGE_LEDGER_ROUNDS=$(or $(ROUNDS),100) PONDAGE_LEDGER_SEED=$(SEED) \
+		cargo test --workspace --test procedure_kills --locked -- --nocapture
 
 redis-diff: ## random commands to redis-server and to the door, or ADDRESS and AUTH; SEED, ROUNDS, FAMILIES
 	scripts/setup.sh test

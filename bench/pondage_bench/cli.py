@@ -11,7 +11,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -27,6 +27,7 @@ from .results import Results
 from .rounds import say
 from .sides import Side, parse_peers, select
 from .workloads import WORKLOADS, Options, Workload
+from .workloads.procedure import Procedure
 
 REPOSITORY = machine.REPOSITORY
 DEFAULT_OUT = REPOSITORY / "bench" / "out"
@@ -34,6 +35,7 @@ TINY = Options(
     scales=(1,), clients=4, idle_clients=50, statements=50, rows=1000, threads=(2,), warm_up=1,
     warehouses=(2,), customers=30, callers=(4,),
 )  # fmt: skip
+CLIENTS, CALLERS = 56, (1, 2, 10, 50, 100, 200, 500, 1000)
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
@@ -96,16 +98,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--sides", type=_names, default=[], help="comma-separated; default: all there are")
     add("--loads", type=_names, default=[], help="comma-separated; default: all")
     add("--scales", type=_numbers, default=(), help="of pgbench; default: the workload's")
-    add("--clients", type=_positive, default=56)
+    add("--clients", type=_numbers, default=(), help="a list for `procedure`; default 56")
     add("--idle-clients", type=_positive, default=5000)
     add("--statements", type=_positive, default=100_000, help="of each thread of `prepared`")
     add("--rows", type=_positive, default=1_000_000, help="of the table of `cache`")
     add("--threads", type=_numbers, default=(1, 4, 8), help="of sysbench in `cache`")
-    add("--warm-up", type=_positive, default=10, help="seconds not measured")
+    add("--warm-up", type=_positive, help="seconds not measured; default: the workload's")
     add("--warehouses", type=_numbers, default=(10, 60), help="of `procedure`")
     add("--customers", type=_positive, default=3000, help="of each district of `procedure`")
-    add("--callers", type=_numbers, default=(1, 10, 100, 200, 1000), help="clients of `procedure`")
-    add("--declared", action="store_true", help="keys of `procedure` are told in comments")
+    add("--pool-size", type=_positive, default=8, help="of gateways in `procedure`")
     add("--pondage", type=Path, default=_default_pondage(), help="its binary; also $PONDAGE")
     add("--out", type=Path, help="directory of the reports; default bench/out/WORKLOAD-TIME")
     add("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="of the database")
@@ -124,14 +125,14 @@ def _checked(arguments: Sequence[str]) -> Run:
     peers = parse_peers(os.environ.get("BENCH_PEERS", ""))
     sides = select(workload.sides(given.pondage, peers), given.sides)
     if given.tiny:
-        options = replace(TINY, declared=given.declared)
+        options = TINY
         amount, count = Amount(1, transactions=25), 1
     else:
         scales = given.scales or workload.scales
         options = Options(
-            scales, given.clients, given.idle_clients, given.statements,
-            given.rows, given.threads, given.warm_up,
-            given.warehouses, given.customers, given.callers, given.declared,
+            scales, _one_number(given.clients, workload), given.idle_clients, given.statements,
+            given.rows, given.threads, given.warm_up or workload.warm_up,
+            given.warehouses, given.customers, given.clients or CALLERS, given.pool_size,
         )  # fmt: skip
         amount, count = Amount(given.seconds), given.rounds
     out = given.out or DEFAULT_OUT / f"{workload.name}-{datetime.now():%Y%m%d-%H%M%S}"
@@ -147,6 +148,12 @@ def _checked(arguments: Sequence[str]) -> Run:
         out=out,
         work_directory=given.work_dir,
     )
+
+
+def _one_number(clients: tuple[int, ...], workload: Workload) -> int:
+    if len(clients) > 1 and workload.name != Procedure.name:
+        raise BenchError(f"--clients: {workload.name} takes one number")
+    return clients[0] if clients else CLIENTS
 
 
 def _chosen_loads(loads: Sequence[Load], wanted: Sequence[str]) -> list[Load]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import pgbench, proc, syscalls
-from .measure import Measured, run_load
+from .measure import Cpu, Measured, run_load
 from .pgbench import Amount, Profile
-from .postgres import Cluster
+from .postgres import POOL_SIZE, Cluster, Wal
 from .processes import BenchError, Supervisor
 from .results import LoadInfo, Metric, SystemCalls
 from .sides import Gateway, Limit, Side
@@ -46,15 +46,19 @@ class Context:
     cluster: Cluster
     amount: Amount
     tiny: bool
+    #: The present one, from 1: what is drawn at random is drawn anew in each, alike for all sides.
+    round: int = 1
 
     @property
     def scratch(self) -> Path:
         return self.supervisor.directory
 
     @contextmanager
-    def running(self, side: Side, database: str) -> Iterator[Side]:
+    def running(
+        self, side: Side, database: str, pool_size: int = POOL_SIZE
+    ) -> Iterator[Side]:
         """`side`, freshly started in front of `database`, stopped again afterwards."""
-        side.start(self.supervisor, self.cluster.upstream(database))
+        side.start(self.supervisor, self.cluster.upstream(database, pool_size))
         try:
             yield side
         finally:
@@ -136,32 +140,21 @@ class PgbenchLoad(Load):
                 self._pgbench(context, side, WARM_UP)
                 return self._measure(context, side)
         context.cluster.tidy_before_writing(self.database)
-        return self._measure_writing(context, side, WARM_UP)
+        return self._measure_writing(context, side)
 
-    def _measure_writing(
-        self, context: Context, side: Side, warm: Amount | None, skip: int = 0
-    ) -> dict[str, float]:
-        """Also what is written to the WAL, and `acknowledged`: operations with the warm-up's.
-
-        The warm-up counts there: pooled backends tell some of its syncs only when they end.
+    def _measure_writing(self, context: Context, side: Side) -> dict[str, float]:
+        """Also what is written to the WAL, in which the warm-up counts: pooled backends tell some
+        of its syncs only when they end.
         """
         cluster = context.cluster
         before = cluster.wal()
         with context.running(side, self.database):
-            warm_ups = self._acknowledged(context, side, warm) if warm else 0
-            metrics = self._measure(context, side, skip)
+            summary = pgbench.parse_summary(self._pgbench(context, side, WARM_UP).output)
+            metrics = self._measure(context, side)
         proc.settle(cluster.pid)
-        after = cluster.wal()
-        metrics["acknowledged"] += warm_ups
-        operations = metrics["acknowledged"]
-        metrics["wal_bytes"] = (after.written - before.written) / operations
-        if after.syncs is not None and before.syncs is not None:
-            metrics["wal_syncs"] = (after.syncs - before.syncs) / operations
-        return metrics
-
-    def _acknowledged(self, context: Context, side: Side, amount: Amount) -> int:
-        summary = pgbench.parse_summary(self._pgbench(context, side, amount).output)
-        return summary.transactions * self._profile_for(side).statements
+        warm_ups = summary.transactions * self._profile_for(side).statements
+        operations = metrics["operations"] + warm_ups
+        return metrics | wal_metrics(before, cluster.wal(), operations)
 
     def _pgbench(
         self,
@@ -169,7 +162,6 @@ class PgbenchLoad(Load):
         side: Side,
         amount: Amount,
         log_prefix: Path | None = None,
-        skip: int = 0,
     ) -> Measured:
         command = self._profile_for(side).command(
             context.cluster.bindir / "pgbench",
@@ -184,48 +176,29 @@ class PgbenchLoad(Load):
             database=side.database_pid or context.cluster.pid,
             timeout=amount.seconds + GRACE_SECONDS,
             directory=context.scratch,
-            skip=skip,
         )
 
-    def _measure(self, context: Context, side: Side, skip: int = 0) -> dict[str, float]:
-        """The run is `skip` seconds longer than what is measured of it; only with a log."""
+    def _measure(self, context: Context, side: Side) -> dict[str, float]:
         profile = self._profile_for(side)
-        asked = context.amount
-        amount = Amount(asked.seconds + skip, asked.transactions)
         with tempfile.TemporaryDirectory(dir=context.scratch) as logs:
             prefix = Path(logs) / "transactions" if profile.log else None
-            measured = self._pgbench(context, side, amount, prefix, skip)
-            since = measured.since if skip else 0.0
-            latencies = pgbench.read_logs(prefix, since) if prefix else None
+            measured = self._pgbench(context, side, context.amount, prefix)
+            latencies = pgbench.read_logs(prefix) if prefix else None
         summary = pgbench.parse_summary(measured.output)
         if summary.failed or not summary.transactions:
             raise BenchError(
                 f"{summary.failed} of {summary.transactions} transactions failed:\n"
                 + measured.output[-800:]
             )
-        transactions, tps = summary.transactions, summary.tps
-        if latencies is not None and skip:
-            transactions, tps = latencies.count, latencies.count / (latencies.last - since)
-        operations = transactions * profile.statements
-        micros = 1e6 / operations
-        cpu = measured.cpu
+        operations = summary.transactions * profile.statements
         metrics = {
-            "tps": tps * profile.statements,
+            "tps": summary.tps * profile.statements,
             "latency_ms": summary.latency_ms,
             "operations": float(operations),
-            "acknowledged": float(summary.transactions * profile.statements),
-            "retried_percent": 100.0 * summary.retried / summary.transactions,
-            "cpu_load_us": cpu.load * micros,
-            "cpu_database_us": cpu.database * micros,
-            "others_cores": cpu.others,
         }
         if latencies is not None:
             metrics |= {"p50_ms": latencies.p50, "p99_ms": latencies.p99}
-            metrics["p99_of_p50"] = latencies.p99 / latencies.p50
-        if side.pid is not None and cpu.gateway is not None:
-            metrics["cpu_gateway_us"] = cpu.gateway * micros
-            metrics |= memory_metrics(side.pid)
-        return metrics
+        return metrics | cpu_metrics(measured.cpu, operations, side)
 
     def count_system_calls(self, context: Context, side: Side) -> SystemCalls | None:
         if not self._count_calls or not isinstance(side, Gateway) or self.refusal(side):
@@ -242,6 +215,27 @@ class PgbenchLoad(Load):
             raise BenchError("strace counted nothing")
         per_operation = {name: calls / operations for name, calls in counts.items()}
         return SystemCalls(self.info.key, side.name, operations, per_operation)
+
+
+def cpu_metrics(cpu: Cpu, operations: float, side: Side) -> dict[str, float]:
+    """CPU time of each operation, and the memory of a gateway, which still runs."""
+    micros = 1e6 / operations
+    metrics = {
+        "cpu_load_us": cpu.load * micros,
+        "cpu_database_us": cpu.database * micros,
+        "others_cores": cpu.others,
+    }
+    if side.pid is not None and cpu.gateway is not None:
+        metrics["cpu_gateway_us"] = cpu.gateway * micros
+        metrics |= memory_metrics(side.pid)
+    return metrics
+
+
+def wal_metrics(before: Wal, after: Wal, operations: float) -> dict[str, float]:
+    metrics = {"wal_bytes": (after.written - before.written) / operations}
+    if after.syncs is not None and before.syncs is not None:
+        metrics["wal_syncs"] = (after.syncs - before.syncs) / operations
+    return metrics
 
 
 def memory_metrics(root: int) -> dict[str, float]:

@@ -15,6 +15,7 @@ from . import proc
 from .processes import BenchError, environment
 
 ERROR_CHARACTERS = 800
+BEGUN_STEP_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
@@ -30,14 +31,11 @@ class Cpu:
 
 @dataclass(frozen=True)
 class Measured:
-    """How a load went from `since` on, by the system's clock. `elapsed` in seconds, with the load's
-    own end, and its start if all of it is measured.
-    """
+    """How a load went. `elapsed` in seconds, with its own start and end if all is measured."""
 
     output: str
     elapsed: float
     cpu: Cpu
-    since: float
 
 
 @dataclass(frozen=True)
@@ -66,16 +64,16 @@ def run_load(
     database: int,
     timeout: float,
     directory: Path,
-    skip: float = 0.0,
+    begun: str = "",
 ) -> Measured:
     """Runs `argv` and waits for it; BenchError when it fails or takes over `timeout` seconds.
 
-    `gateway` and `database` are the roots of their process trees. CPU time of the first `skip`
-    seconds is not counted.
+    `gateway` and `database` are the roots of their process trees. CPU time is counted from when
+    `begun` is in the output, if that is given, and of the whole run otherwise.
     """
     command = [str(part) for part in argv]
     with tempfile.TemporaryFile() as output:
-        before, since, skipped = _Reading.take(gateway, database), time.time(), 0.0
+        before, skipped = _Reading.take(gateway, database), 0.0
         popen = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -88,9 +86,8 @@ def run_load(
         late = threading.Timer(timeout, popen.kill)
         late.start()
         try:
-            if skip:
-                time.sleep(skip)
-                before, since = _Reading.take(gateway, database), time.time()
+            if begun and _wait_for(begun.encode(), output.fileno(), popen.pid):
+                before = _Reading.take(gateway, database)
                 skipped = proc.tree_cpu_seconds(popen.pid)
             # wait4 tells the CPU time of exactly this child and what it waited for.
             _, status, usage = os.wait4(popen.pid, 0)
@@ -118,4 +115,13 @@ def run_load(
     stored = after.database - before.database
     ours = load + (through or 0.0) + stored + after.own - before.own
     others = max(after.busy - before.busy - ours, 0.0) / (after.time - before.time)
-    return Measured(text, ended - before.time, Cpu(load, through, stored, others), since)
+    return Measured(text, ended - before.time, Cpu(load, through, stored, others))
+
+
+def _wait_for(text: bytes, output: int, pid: int) -> bool:
+    """Whether it was written before the process ended."""
+    while text not in os.pread(output, ERROR_CHARACTERS, 0):
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return False
+        time.sleep(BEGUN_STEP_SECONDS)
+    return True

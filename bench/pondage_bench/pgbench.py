@@ -45,11 +45,6 @@ class Profile:
     scale: int = 1
     #: Transactions a second of all clients; 0: as many as there can be.
     rate: int = 0
-    #: Of a transaction that deadlocks or can't be serialized; more than one needs pgbench 15.
-    tries: int = 1
-    #: pgbench waits for an answer when it prepares a statement, and all clients of the thread with
-    #: it. Where their transactions hold the servers of a pool, nobody would ever get one.
-    thread_each: bool = False
 
     @property
     def writes(self) -> bool:
@@ -63,16 +58,14 @@ class Profile:
         return own.statements if own else 1
 
     def _arguments(self, scripts: Path) -> list[str]:
-        threads = self.clients if self.thread_each else min(THREADS, self.clients)
         custom = ["-f", str(scripts / f"{self.script}.sql"), "-s", str(self.scale)]
         return [
             *BUILTINS.get(self.script, custom),
             "-M", self.protocol,
             "-c", str(self.clients),
-            "-j", str(threads),
+            "-j", str(min(THREADS, self.clients)),
             *(["-C"] if self.reconnect else []),
             *(["-R", str(self.rate)] if self.rate else []),
-            *(["--max-tries", str(self.tries)] if self.tries > 1 else []),
         ]  # fmt: skip
 
     def command(
@@ -104,8 +97,6 @@ class Summary:
     transactions: int
     failed: int
     latency_ms: float
-    #: Transactions that needed more than one try.
-    retried: int = 0
 
 
 def parse_summary(text: str) -> Summary:
@@ -121,41 +112,32 @@ def parse_summary(text: str) -> Summary:
     if tps is None or transactions is None or latency is None:
         raise BenchError(f"pgbench printed no summary:\n{text[-800:]}")
     failed = number(r"^number of failed transactions: (\d+)") or 0.0
-    retried = number(r"^number of transactions retried: (\d+)") or 0.0
-    return Summary(tps, int(transactions), int(failed), latency, int(retried))
+    return Summary(tps, int(transactions), int(failed), latency)
 
 
 @dataclass(frozen=True)
 class Latencies:
-    """Milliseconds of single transactions, and when the last one ended, by the system's clock."""
+    """Milliseconds of single transactions."""
 
     p50: float
     p99: float
     count: int
-    last: float
 
 
-def parse_log(lines: Iterable[str], since: float = 0.0) -> Latencies:
-    """Of transactions that ended after `since`. The third field of each line is the transaction's
-    time in microseconds, the fifth and sixth are when it ended: seconds and microseconds.
-    """
+def parse_log(lines: Iterable[str]) -> Latencies:
+    """The third field of each line is the transaction's time in microseconds."""
     times: list[float] = []
-    last = since
     for line in lines:
         fields = line.split()
-        if len(fields) < 6 or not fields[2].isdigit():
-            continue
-        ended = int(fields[4]) + int(fields[5]) / 1e6
-        if ended >= since:
+        if len(fields) >= 6 and fields[2].isdigit():
             times.append(int(fields[2]) / 1000.0)
-            last = max(last, ended)
     if not times:
         raise BenchError("pgbench logged no transaction")
     times.sort()
-    return Latencies(percentile(times, 50), percentile(times, 99), len(times), last)
+    return Latencies(percentile(times, 50), percentile(times, 99), len(times))
 
 
-def read_logs(prefix: Path, since: float = 0.0) -> Latencies:
+def read_logs(prefix: Path) -> Latencies:
     """pgbench names its logs prefix.PID and prefix.PID.THREAD."""
     logs = sorted(prefix.parent.glob(prefix.name + ".*"))
-    return parse_log((line for log in logs for line in log.read_text().splitlines()), since)
+    return parse_log(line for log in logs for line in log.read_text().splitlines())

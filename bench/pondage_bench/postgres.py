@@ -23,6 +23,7 @@ DISK_RESERVE_BYTES = 2 * 1024**3
 WAL_IN_STAT_WAL = 14
 WAL_IN_STAT_IO = 18
 SHARED_BUFFERS_MAX = 2 * 1024**3
+POOL_SIZE = 20
 
 
 def find_bindir() -> Path:
@@ -69,6 +70,8 @@ class Upstream:
     socket_directory: Path
     user: str
     database: str
+    #: How many connections a gateway may hold to it: equal terms for all.
+    pool_size: int = POOL_SIZE
 
     def endpoint(self) -> Endpoint:
         return Endpoint(self.host, self.port, self.user, self.database)
@@ -136,8 +139,10 @@ class Cluster:
             return str(error)
         return None
 
-    def upstream(self, database: str) -> Upstream:
-        return Upstream("127.0.0.1", self.port, self.directory, self.user, database)
+    def upstream(self, database: str, pool_size: int = POOL_SIZE) -> Upstream:
+        return Upstream(
+            "127.0.0.1", self.port, self.directory, self.user, database, pool_size
+        )
 
     def client(self, database: str = "postgres") -> Client:
         return Client(self.upstream(database).endpoint(), timeout=600.0)

@@ -6,6 +6,7 @@ import itertools
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from . import syscalls
 from .loads import Context, Load
@@ -86,7 +87,7 @@ def _measure(
 def _one(context: Context, load: Load, side: Side, number: int, results: Results) -> str:
     where = f"{load.info.key} round {number} {side.name}"
     try:
-        metrics = load.run(context, side)
+        metrics = load.run(replace(context, round=number), side)
     except (BenchError, PgError, OSError) as error:
         results.failures.append(Failure(load.info.key, side.name, number, str(error)))
         return f"{where}: FAILED: {error}"

@@ -41,11 +41,6 @@ class Summaries(unittest.TestCase):
     def test_failed_transactions_are_seen(self) -> None:
         self.assertEqual(parse_summary(RECONNECTING).failed, 3)
 
-    def test_transactions_that_were_tried_again_are_counted(self) -> None:
-        told = KEPT + "number of transactions retried: 7 (0.021%)\n"
-        self.assertEqual(parse_summary(told).retried, 7)
-        self.assertEqual(parse_summary(KEPT).retried, 0)
-
     def test_the_rate_that_includes_connecting_is_taken_where_there_are_two(self) -> None:
         self.assertAlmostEqual(parse_summary(VERSION_13).tps, 490.5)
 
@@ -63,14 +58,6 @@ class Logs(unittest.TestCase):
     def test_transactions_that_failed_have_no_latency(self) -> None:
         lines = ["0 1 failed 0 1700000000 1", "0 2 2000 0 1700000000 2"]
         self.assertEqual(parse_log(lines).count, 1)
-
-    def test_what_ended_before_it_is_measured_is_left_out(self) -> None:
-        lines = [f"0 {n} {n * 1000} 0 {1700000000 + n} 500000" for n in range(1, 5)]
-        latencies = parse_log(lines, 1700000002.6)
-        self.assertEqual((latencies.count, latencies.p50), (2, 3.0))
-        self.assertEqual(latencies.last, 1700000004.5)
-        with self.assertRaises(BenchError):
-            parse_log(lines, 1700000005.0)
 
     def test_an_empty_log_is_an_error(self) -> None:
         with self.assertRaises(BenchError):
@@ -108,11 +95,6 @@ class Commands(unittest.TestCase):
     def test_a_pipeline_is_told_the_scale_that_pgbench_can_not_find_out(self) -> None:
         profile = Profile(PIPELINED, "prepared", 56, scale=100)
         self.assertIn("-f /scripts/pipelined.sql -s 100 ", self.command(profile, Amount(10)))
-
-    def test_tries_and_a_thread_for_each_client(self) -> None:
-        profile = Profile("payment-call-10", "prepared", 200, tries=20, thread_each=True)
-        expected = "-f /scripts/payment-call-10.sql -s 1 -M prepared -c 200 -j 200 --max-tries 20 "
-        self.assertIn(expected, self.command(profile, Amount(10)))
 
     def test_our_own_scripts_count_their_statements(self) -> None:
         for name, script in SCRIPTS.items():

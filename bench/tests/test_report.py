@@ -1,6 +1,7 @@
 import json
 import tempfile
 import unittest
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -8,7 +9,7 @@ from xml.etree import ElementTree
 from pondage_bench import report
 from pondage_bench.report import tables
 from pondage_bench.report.charts import charts_of
-from pondage_bench.report.lines import grid_step
+from pondage_bench.report.lines import grid_step, powers
 from pondage_bench.report.svg import Bar, bar_chart
 from pondage_bench.results import (
     Failure,
@@ -168,6 +169,57 @@ class Curves(unittest.TestCase):
         self.assertLess(float(first[1]), float(second[1]))
         dashed = [line.get("stroke-dasharray") is not None for line in lines]
         self.assertEqual(dashed, [False, False, True])
+
+    def test_latencies_have_pictures_and_tables_by_clients_too(self) -> None:
+        results = results_of_a_curve()
+        p99 = Metric("p99_ms", "p99", "ms", 3)
+        results.loads[-2:] = [replace(load, metrics=(TPS, p99)) for load in results.loads[-2:]]
+        for clients, value in ((10, 0.5), (1000, 900.0)):
+            told = {"tps": 1.0, "p99_ms": value}
+            results.samples.append(Sample(f"payment@10-{clients}", "pondage", 2, told))
+        names = [chart.name for chart in charts_of(results)]
+        self.assertEqual(names[:2], [f"curve-payment-10-warehouses{s}" for s in ("", "-p99-ms")])
+        self.assertFalse([name for name in names if name.startswith("payment")])
+        (curve,) = tables.curves_of(results)
+        ((metric, table),) = tables.metric_tables(results, curve)
+        self.assertEqual(metric, p99)
+        self.assertEqual(
+            table.rows, [["10", "-", "0.500", "-"], ["1,000", "-", "900.000", "-"]]
+        )
+
+    def test_what_is_left_with_many_clients_is_told_of_every_side(self) -> None:
+        results = results_of_a_curve()
+        (curve,) = tables.curves_of(results)
+        table = tables.staying_table(results, curve)
+        assert table is not None
+        self.assertEqual(table.head, ["side", "1,000 clients / 100", "1,000 clients / its best"])
+        self.assertEqual(
+            table.rows,
+            [["direct", "-", "0.20"], ["pondage", "-", "1.00"], ["direct-statements", "-", "-"]],
+        )
+        results.loads.append(replace(curve.loads[0], key="payment@10-100", clients=100))
+        results.samples.append(Sample("payment@10-100", "direct", 1, {"tps": 80.0}))
+        (curve,) = tables.curves_of(results)
+        table = tables.staying_table(results, curve)
+        assert table is not None
+        self.assertEqual(table.rows[0], ["direct", "0.25", "0.20"])
+        few = tables.Curve(curve.title, curve.loads[:2])
+        self.assertIsNone(tables.staying_table(results, few))
+
+    def test_trains_have_a_colour_of_their_own(self) -> None:
+        results = results_of_a_curve()
+        results.sides.append(SideInfo("pondage-trains", "pondage", "Pondage", "", ""))
+        results.samples.append(Sample("payment@10-10", "pondage-trains", 1, {"tps": 1.0}))
+        lines = ElementTree.fromstring(charts_of(results)[0].svg).iter(f"{SVG}polyline")
+        colours = [line.get("stroke") for line in lines]
+        self.assertEqual(len(colours), 4)
+        self.assertNotEqual(colours[3], colours[1])
+
+    def test_powers_of_ten_are_around_what_there_is(self) -> None:
+        self.assertEqual(powers([0.5, 900.0]), [0.1, 1.0, 10.0, 100.0, 1000.0])
+        self.assertEqual(powers([10.0]), [10.0, 100.0])
+        self.assertEqual(powers([]), [1.0, 10.0])
+        self.assertEqual(powers([0.0, 20.0]), [10.0, 100.0])
 
     def test_the_grid_has_round_numbers_and_room_for_all(self) -> None:
         for largest, step in ((0.0, 1.0), (100.0, 25.0), (101.0, 50.0), (4_270.0, 2000.0)):

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pondage_bench.pgwire import Client
+from pondage_bench.pgwire import Client, PgError
 from pondage_bench.postgres import Cluster, default_settings, find_bindir
+from pondage_bench.procedure_loads import ProcedureLoad
 from pondage_bench.processes import BenchError, Supervisor
-from pondage_bench.tpcc import database, scripts
+from pondage_bench.tpcc import database, draws
 from pondage_bench.tpcc.consistency import CONDITIONS, violations
+from pondage_bench.tpcc.driver import Outcome, Task, run
+from pondage_bench.tpcc.requests import CALL, STATEMENTS, WAYS
 from pondage_bench.tpcc.size import Size
 from pondage_bench.workloads.procedure import Procedure
 
@@ -99,7 +102,7 @@ class Loaded(unittest.TestCase):
         settings |= {"fsync": "off", "synchronous_commit": "off"}
         cls.cluster = Cluster(supervisor, settings)
         cls.cluster.start()
-        database.create(cls.cluster, "tpcc", SIZE, declared=True)
+        database.create(cls.cluster, "tpcc", SIZE)
 
     @contextmanager
     def undone(self) -> Iterator[Client]:
@@ -131,11 +134,6 @@ class Loaded(unittest.TestCase):
                 self.assertIn(number, found)
                 self.assertEqual(found, broken)
 
-    def test_last_names_are_those_of_the_specification(self) -> None:
-        with self.undone() as client:
-            self.assertEqual(self.one(client, "SELECT last_name(371)"), "PRICALLYOUGHT")
-            self.assertEqual(self.one(client, "SELECT last_name(40)"), "BARPRESBAR")
-
     def test_a_payment_moves_money_once_and_bad_credit_is_written_down(self) -> None:
         with self.undone() as client:
             client.query(
@@ -143,7 +141,7 @@ class Loaded(unittest.TestCase):
             )
             for customer in (4, 5):
                 client.query(f"CALL payment(1, 2, 2, 3, {customer}, NULL, 12.34, NULL)")
-            client.query("CALL payment(1, 2, 2, 3, NULL, last_name(3), 1, NULL)")
+            client.query("CALL payment(1, 2, 2, 3, NULL, 'BARBARPRI', 1, NULL)")
             self.assertEqual(violations(client), [])
             paid = "SELECT w_ytd FROM warehouse WHERE w_id = 1"
             self.assertEqual(self.one(client, paid), "2025.68")
@@ -222,8 +220,10 @@ class Loaded(unittest.TestCase):
         good = "1, 2, 3, ARRAY[1, 2, 3, 4, 5], ARRAY[1, 1, 2, 1, 1], ARRAY[1, 2, 3, 4, 5]"
         bad = good.replace("4, 5], ARRAY[1, 1, 2", f"4, {SIZE.items + 1}], ARRAY[1, 1, 2")
         with self.undone() as client:
-            refused = self.one(client, f"SELECT neworder_refused({bad})")
-            self.assertEqual(refused, "item number is not valid")
+            client.query("SAVEPOINT before")
+            with self.assertRaisesRegex(PgError, "ERROR 23503: item number is not valid"):
+                client.query(f"SELECT neworder({bad})")
+            client.query("ROLLBACK TO before")
             placed = client.query(f"SELECT o_id, cardinality(lines) FROM neworder({good})")
             self.assertEqual(placed, [["21", "5"]])
             self.assertEqual(violations(client), [])
@@ -232,16 +232,11 @@ class Loaded(unittest.TestCase):
             where = "WHERE o_w_id = 1 AND o_d_id = 2 AND o_id = 21"
             self.assertEqual(self.one(client, f"SELECT o_all_local FROM orders {where}"), "0")
 
-    def test_keys_are_declared_where_that_is_asked_for(self) -> None:
-        comment = "SELECT obj_description('payment'::regproc, 'pg_proc')"
-        with self.undone() as client:
-            self.assertEqual(self.one(client, comment), "@pondage key=p_w also=p_cw")
-
     def test_both_ways_make_the_same_of_the_same_draws(self) -> None:
-        for transaction in (scripts.PAYMENT, scripts.NEW_ORDER):
+        for transaction in draws.TRANSACTIONS:
             with self.subTest(transaction):
                 statements, call = (
-                    self.left_by(transaction, way) for way in (scripts.STATEMENTS, scripts.CALL)
+                    self.left_by(transaction, way) for way in (STATEMENTS, CALL)
                 )
                 self.assertEqual(statements, call)
                 with self.cluster.client("tpcc") as client:
@@ -249,22 +244,74 @@ class Loaded(unittest.TestCase):
 
     def left_by(self, transaction: str, way: str) -> dict[str, str | None]:
         """The tables after some hundred transactions of one client."""
-        supervisor = self.cluster.supervisor
-        script = supervisor.directory / f"{transaction}-{way}.sql"
-        supervisor.write(script, scripts.script(transaction, way, SIZE))
         database.copy(self.cluster, "tpcc", "worked")
         try:
-            supervisor.run(
-                [self.cluster.bindir / "pgbench", "-n", "-M", "prepared", "-t", "400",
-                 "--random-seed", "25", "-f", script, "-h", "127.0.0.1",
-                 "-p", str(self.cluster.port), "-U", self.cluster.user, "worked"],
-                timeout=60.0,
-            )  # fmt: skip
+            outcome = run(self.task(transaction, way, clients=1, each=400), lambda: None)
+            self.assertEqual(outcome.errors, {})
+            self.assertEqual(outcome.committed + outcome.refused, 400)
             with self.cluster.client("worked") as client:
-                self.assertEqual(violations(client), [])
+                ProcedureLoad(transaction, SIZE, 1, 0, 8).verify(client, outcome)
                 return contents(client)
         finally:
             database.drop(self.cluster, "worked")
+
+    def task(self, transaction: str, way: str, *, clients: int, each: int) -> Task:
+        return Task(
+            "127.0.0.1", self.cluster.port, self.cluster.user, "worked", transaction, way,
+            SIZE.warehouses, SIZE.customers, clients, seed=25, seconds=0, transactions=each,
+            processes=min(2, clients),
+        )  # fmt: skip
+
+    def test_many_clients_of_several_processes_lose_nothing(self) -> None:
+        for way in WAYS:
+            with self.subTest(way):
+                database.copy(self.cluster, "tpcc", "worked")
+                measured = []
+                task = self.task(draws.NEW_ORDER, way, clients=9, each=30)
+                outcome = run(task, lambda told=measured: told.append(1))
+                self.assertEqual(measured, [1])
+                self.assertEqual(outcome.committed + outcome.refused, 9 * 30)
+                self.assertEqual((outcome.ended, outcome.failed), (9 * 30, {}))
+                self.assertTrue(0 < outcome.p50_ms <= outcome.p99_ms)
+                # Two clients of a warehouse update the same few rows of stock.
+                self.assertLessEqual(set(outcome.errors), {"40P01"})
+                with self.cluster.client("worked") as client:
+                    ProcedureLoad(draws.NEW_ORDER, SIZE, 9, 0, 8).verify(client, outcome)
+                database.drop(self.cluster, "worked")
+
+    def test_an_error_that_nobody_expects_is_told_and_not_tried_again(self) -> None:
+        for way, table in ((CALL, "item"), (STATEMENTS, "history")):
+            with self.subTest(way):
+                database.copy(self.cluster, "tpcc", "worked")
+                transaction = draws.NEW_ORDER if way == CALL else draws.PAYMENT
+                with self.cluster.client("worked") as client:
+                    client.query(f"ALTER TABLE {table} RENAME TO gone")
+                task = self.task(transaction, way, clients=1, each=3)
+                if way == STATEMENTS:
+                    # It can't even be prepared.
+                    with self.assertRaises(PgError):
+                        run(task, lambda: None)
+                else:
+                    outcome = run(task, lambda: None)
+                    self.assertEqual(outcome.errors, {"42P01": 3})
+                    self.assertEqual(outcome.failed, {"42P01": 3})
+                    self.assertEqual(outcome.committed + outcome.refused, 0)
+                database.drop(self.cluster, "worked")
+
+    def test_a_run_fails_where_the_database_is_wrong(self) -> None:
+        load = ProcedureLoad(draws.PAYMENT, SIZE, 1, 0, 8)
+        with self.undone() as client:
+            load.verify(client, Outcome())
+        for number, (statement, _) in WRONG.items():
+            with self.subTest(number), self.undone() as client:
+                client.query(statement)
+                with self.assertRaisesRegex(BenchError, f"inconsistent: condition {number} "):
+                    load.verify(client, Outcome())
+        with self.undone() as client:
+            with self.assertRaisesRegex(BenchError, "3 transactions were acknowledged, and 0 are"):
+                load.verify(client, Outcome(committed=3))
+            with self.assertRaisesRegex(BenchError, "for good: 08007 2 times"):
+                load.verify(client, Outcome(failed={"08007": 2}))
 
     def test_a_copy_is_as_what_it_was_made_from(self) -> None:
         database.copy(self.cluster, "tpcc", "copied")
@@ -273,31 +320,5 @@ class Loaded(unittest.TestCase):
         database.drop(self.cluster, "copied")
 
 
-class Scripts(unittest.TestCase):
-    def test_both_ways_begin_with_the_same_generator(self) -> None:
-        for transaction in scripts.TRANSACTIONS:
-            texts = [scripts.script(transaction, way, Size(10)) for way in ("statements", "call")]
-            generated = texts[0][: texts[0].index("BEGIN;")]
-            self.assertTrue(texts[1].startswith(generated))
-            constant = "+ 223, 1000)" if transaction == "payment" else "+ 7911, 100000)"
-            self.assertIn(constant, generated)
-
-    def test_one_warehouse_has_no_other(self) -> None:
-        for transaction in scripts.TRANSACTIONS:
-            self.assertNotIn(":w + random", scripts.script(transaction, "call", Size(1)))
-            self.assertIn(":w + random(0, 0)", scripts.script(transaction, "call", Size(2)))
-
-    def test_every_condition_is_closed(self) -> None:
-        for transaction in scripts.TRANSACTIONS:
-            for way in (scripts.STATEMENTS, scripts.CALL):
-                text = scripts.script(transaction, way, Size(2))
-                self.assertEqual(text.count("\\if "), text.count("\\endif"))
-
-    def test_lines_of_an_order_have_the_same_statements(self) -> None:
-        text = scripts.script(scripts.NEW_ORDER, scripts.STATEMENTS, Size(2))
-        for beginning in ("SELECT i_price", "UPDATE stock", "INSERT INTO order_line"):
-            lines = [line for line in text.splitlines() if line.startswith(beginning)]
-            self.assertGreaterEqual(len(lines), scripts.LINES_MAX)
-            # An item that is not there gives no row, which \\gset would not allow.
-            texts = {line.removesuffix(" \\gset").removesuffix(";") for line in lines}
-            self.assertEqual(len(texts), 1)
+if __name__ == "__main__":
+    unittest.main()

@@ -1,54 +1,27 @@
-"""What pgbench draws is what TPC-C 2.1.6, 2.4.1 and 2.5.1 ask for: counted over seeded runs."""
+"""What is drawn is what TPC-C 2.1.6, 2.4.1 and 2.5.1 ask for: counted over seeded draws."""
 
 import random
-import tempfile
 import unittest
 from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
-from pondage_bench.pgwire import Client
-from pondage_bench.postgres import Cluster, default_settings, find_bindir
-from pondage_bench.processes import BenchError, Supervisor
-from pondage_bench.tpcc import scripts
+from pondage_bench.tpcc.draws import (
+    LINES_MAX,
+    LINES_MIN,
+    NEW_ORDER,
+    NEW_ORDER_SORTED,
+    PAYMENT,
+    Draws,
+    Order,
+    Payment,
+    last_name,
+)
 from pondage_bench.tpcc.size import C_ID, C_ITEM, C_LAST, C_LAST_LOADED, Size
 
 SIZE = Size(warehouses=10)
-# A client for each warehouse.
-CLIENTS, PAYMENTS_EACH, ORDERS_EACH = 10, 2000, 1000
-PAYMENTS, ORDERS = CLIENTS * PAYMENTS_EACH, CLIENTS * ORDERS_EACH
-SEED = "2411"
+SEED = 2411
+PAYMENTS, ORDERS = 40_000, 10_000
 REFERENCES = 100_000
-LINES = range(1, scripts.LINES_MAX + 1)
-
-
-def array(letter: str) -> str:
-    """The lines there are; variables of others are those of an earlier order."""
-    return f"(ARRAY[{', '.join(f':{letter}{n}' for n in LINES)}]::int[])[1 : :lines::int]"
-
-
-DRAWN = {
-    scripts.PAYMENT: (
-        "CREATE UNLOGGED TABLE payments (client int, w int, d int, cw int, cd int, by_name bool,"
-        " number int, c int, amount numeric)",
-        "INSERT INTO payments VALUES"
-        " (:client_id, :w, :d, :cw, :cd, :by_name, :number, :c, :amount);\n",
-        PAYMENTS_EACH,
-    ),
-    **{
-        transaction: (
-            f"CREATE UNLOGGED TABLE {table} (w int, d int, c int, lines int, refused int,"
-            " all_local int, items int[], supply int[], quantity int[])",
-            f"INSERT INTO {table} VALUES (:w, :d, :c, :lines, :refused, :all_local,"
-            f" {array('i')}, {array('s')}, {array('q')});\n",
-            ORDERS_EACH,
-        )
-        for transaction, table in (
-            (scripts.NEW_ORDER, "orders"),
-            (scripts.NEW_ORDER_SORTED, "sorted_orders"),
-        )
-    },
-}
 
 
 def nurand(a: int, low: int, high: int, c: int, generator: random.Random) -> int:
@@ -57,40 +30,23 @@ def nurand(a: int, low: int, high: int, c: int, generator: random.Random) -> int
     return (drawn + c) % (high - low + 1) + low
 
 
-class Draws(unittest.TestCase):
-    cluster: Cluster
-    client: Client
+def payments(size: Size = SIZE, count: int = PAYMENTS) -> list[Payment]:
+    draws = Draws(size, SEED)
+    return [draws.payment(at % size.warehouses + 1) for at in range(count)]
+
+
+def orders(*, in_order: bool = False, size: Size = SIZE, count: int = ORDERS) -> list[Order]:
+    draws = Draws(size, SEED)
+    return [draws.order(at % size.warehouses + 1, in_order=in_order) for at in range(count)]
+
+
+class Drawn(unittest.TestCase):
+    payments: Sequence[Payment]
+    orders: Sequence[Order]
 
     @classmethod
     def setUpClass(cls) -> None:
-        try:
-            bindir = find_bindir()
-        except BenchError as error:
-            raise unittest.SkipTest(str(error)) from error
-        directory = Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
-        directory.chmod(0o755)
-        supervisor = cls.enterClassContext(Supervisor(directory / "run"))
-        settings = {**default_settings(), "shared_buffers": "64MB", "fsync": "off"}
-        cls.cluster = Cluster(supervisor, settings)
-        cls.cluster.start()
-        cls.client = cls.enterClassContext(cls.cluster.client())
-        for transaction, (table, insert, each) in DRAWN.items():
-            cls.client.query(table)
-            script = supervisor.directory / f"{transaction}.sql"
-            supervisor.write(script, scripts.drawing(transaction, SIZE) + insert)
-            supervisor.run(
-                [bindir / "pgbench", "-n", "-M", "prepared", "-c", str(CLIENTS),
-                 "-t", str(each), "--random-seed", SEED, "-f", script, "-h", "127.0.0.1",
-                 "-p", str(cls.cluster.port), "-U", cls.cluster.user, "postgres"],
-                timeout=120.0,
-            )  # fmt: skip
-
-    def count(self, table: str, condition: str = "true") -> int:
-        ((value,),) = self.client.query(f"SELECT count(*) FROM {table} WHERE {condition}")
-        return int(value or 0)
-
-    def numbers(self, sql: str) -> list[int]:
-        return [int(row[0] or 0) for row in self.client.query(sql)]
+        cls.payments, cls.orders = payments(), orders()
 
     def assert_share(self, count: int, of: int, share: float) -> None:
         """Within five standard deviations."""
@@ -127,92 +83,81 @@ class Draws(unittest.TestCase):
         self.assertTrue(65 <= delta <= 119 and delta not in (96, 112))
         self.assertTrue(C_LAST <= 255 and C_LAST_LOADED <= 255 and C_ID <= 1023 and C_ITEM <= 8191)
 
-    def test_a_client_stays_at_its_warehouse_and_asks_in_every_district(self) -> None:
-        self.assertEqual(self.count("payments", "w <> client + 1"), 0)
-        self.assert_even(self.numbers("SELECT d FROM payments"), 1, 10)
-        self.assert_even(self.numbers("SELECT d FROM orders"), 1, 10)
+    def test_last_names_are_those_of_the_specification(self) -> None:
+        self.assertEqual(last_name(371), "PRICALLYOUGHT")
+        self.assertEqual(last_name(40), "BARPRESBAR")
+        self.assertEqual(len({last_name(number) for number in range(1000)}), 1000)
+
+    def test_a_seed_gives_the_same_every_time_and_another_one_something_else(self) -> None:
+        for kind in (PAYMENT, NEW_ORDER, NEW_ORDER_SORTED):
+            one, same, other = (Draws(SIZE, seed) for seed in (1, 1, 2))
+            first = [one.one(kind, 3) for _ in range(50)]
+            self.assertEqual(first, [same.one(kind, 3) for _ in range(50)])
+            self.assertNotEqual(first, [other.one(kind, 3) for _ in range(50)])
+
+    def test_every_warehouse_pays_and_orders_in_every_district(self) -> None:
+        self.assert_even((p.d for p in self.payments), 1, 10)
+        self.assert_even((o.d for o in self.orders), 1, 10)
+        for at in range(20):
+            self.assertEqual((self.payments[at].w, self.orders[at].w), (at % 10 + 1, at % 10 + 1))
 
     def test_fifteen_payments_of_a_hundred_are_of_another_warehouse_s_customer(self) -> None:
-        self.assert_share(self.count("payments", "cw <> w"), PAYMENTS, 0.15)
-        self.assertEqual(self.count("payments", "cw = w AND cd <> d"), 0)
-        others = self.numbers("SELECT (cw - w + 10) % 10 FROM payments WHERE cw <> w")
-        self.assert_even(others, 1, 9)
-        self.assert_even(self.numbers("SELECT cd FROM payments WHERE cw <> w"), 1, 10)
+        remote = [p for p in self.payments if p.cw != p.w]
+        self.assert_share(len(remote), PAYMENTS, 0.15)
+        self.assertFalse([p for p in self.payments if p.cw == p.w and p.cd != p.d])
+        self.assert_even(((p.cw - p.w) % 10 for p in remote), 1, 9)
+        self.assert_even((p.cd for p in remote), 1, 10)
 
     def test_sixty_payments_of_a_hundred_are_by_name(self) -> None:
-        self.assert_share(self.count("payments", "by_name"), PAYMENTS, 0.6)
-        self.assert_share(self.count("payments", "by_name AND cw <> w"), PAYMENTS, 0.6 * 0.15)
+        named = [p for p in self.payments if p.last is not None]
+        self.assert_share(len(named), PAYMENTS, 0.6)
+        self.assert_share(sum(p.cw != p.w for p in named), PAYMENTS, 0.6 * 0.15)
+        numbers = {last_name(number): number for number in range(1000)}
+        self.assert_nurand([numbers[p.last or ""] for p in named], 255, 0, 999, C_LAST)
 
     def test_an_amount_is_from_one_to_five_thousand_in_cents(self) -> None:
-        wrong = "amount NOT BETWEEN 1 AND 5000 OR amount <> round(amount, 2)"
-        self.assertEqual(self.count("payments", wrong), 0)
-        self.assert_share(self.count("payments", "amount < 1000.75"), PAYMENTS, 0.2)
+        self.assertTrue(all(100 <= p.amount <= 500_000 for p in self.payments))
+        self.assert_share(sum(p.amount < 100_075 for p in self.payments), PAYMENTS, 0.2)
+        self.assertEqual(Payment(1, 1, 1, 1, 1, None, 100_205).money, "1002.05")
 
     def test_customers_and_items_are_drawn_by_nurand(self) -> None:
-        for sql, a, low, high, c in (
-            ("SELECT number FROM payments", 255, 0, 999, C_LAST),
-            ("SELECT c FROM payments", 1023, 1, 3000, C_ID),
-            ("SELECT c FROM orders", 1023, 1, 3000, C_ID),
-            (
-                "SELECT i FROM orders, unnest(items) i WHERE i <= 100000",
-                8191, 1, 100_000, C_ITEM,
-            ),
-        ):  # fmt: skip
-            with self.subTest(sql):
-                self.assert_nurand(self.numbers(sql), a, low, high, c)
+        self.assert_nurand([p.c for p in self.payments], 1023, 1, 3000, C_ID)
+        self.assert_nurand([o.c for o in self.orders], 1023, 1, 3000, C_ID)
+        items = [line.item for o in self.orders if not o.refused for line in o.lines]
+        self.assert_nurand(items, 8191, 1, 100_000, C_ITEM)
 
     def test_an_order_has_five_to_fifteen_lines_of_one_to_ten(self) -> None:
-        self.assertEqual(self.count("orders", "cardinality(items) <> lines"), 0)
-        self.assert_even(self.numbers("SELECT lines FROM orders"), 5, 15)
-        quantities = self.numbers("SELECT q FROM orders, unnest(quantity) q")
-        self.assert_even(quantities, 1, 10)
+        self.assert_even((len(o.lines) for o in self.orders), LINES_MIN, LINES_MAX)
+        self.assert_even((line.quantity for o in self.orders for line in o.lines), 1, 10)
 
     def test_a_line_of_a_hundred_comes_from_another_warehouse(self) -> None:
-        lines = self.count("orders, unnest(supply) s")
-        self.assert_share(self.count("orders, unnest(supply) s", "s <> w"), lines, 0.01)
-        others = "SELECT (s - w + 10) % 10 FROM orders, unnest(supply) s WHERE s <> w"
-        self.assert_even(self.numbers(others), 1, 9)
-        self.assertEqual(self.count("orders", "(all_local = 1) <> (w = ALL (supply))"), 0)
+        lines = [(o.w, line.supply) for o in self.orders for line in o.lines]
+        away = [(supply - w) % 10 for w, supply in lines if supply != w]
+        self.assert_share(len(away), len(lines), 0.01)
+        self.assert_even(away, 1, 9)
+        for order in self.orders:
+            self.assertEqual(order.all_local, {line.supply for line in order.lines} == {order.w})
 
     def test_an_order_of_a_hundred_has_a_last_item_that_does_not_exist(self) -> None:
-        self.assert_share(self.count("orders", "refused = 1"), ORDERS, 0.01)
-        missing = "(refused = 1) <> (items[lines] = 100001)"
-        self.assertEqual(self.count("orders", missing), 0)
-        self.assertEqual(self.count("orders", "100001 = ANY (items[: lines - 1])"), 0)
+        self.assert_share(sum(o.refused for o in self.orders), ORDERS, 0.01)
+        for order in self.orders:
+            self.assertEqual(order.refused, order.lines[-1].item == SIZE.items + 1)
+            self.assertTrue(all(line.item <= SIZE.items for line in order.lines[:-1]))
 
     def test_lines_are_sorted_where_they_are_and_the_same_otherwise(self) -> None:
-        falling = (
-            "SELECT 1 FROM generate_series(1, lines - refused - 1) n"
-            " WHERE (supply[n], items[n]) > (supply[n + 1], items[n + 1])"
-        )
-        self.assertEqual(self.count("sorted_orders", f"EXISTS ({falling})"), 0)
-        self.assertGreater(self.count("orders", f"EXISTS ({falling})"), ORDERS * 9 // 10)
+        in_order = orders(in_order=True)
+        for plain, by_item in zip(self.orders, in_order, strict=True):
+            self.assertEqual((plain.w, plain.d, plain.c), (by_item.w, by_item.d, by_item.c))
+            keys = [(line.supply, line.item) for line in by_item.lines]
+            if not plain.refused:
+                self.assertEqual(keys, sorted(keys))
+                self.assertEqual(Counter(plain.lines), Counter(by_item.lines))
 
-        # The same seed: the same orders, but for what their order of lines makes last.
-        def totals(table: str) -> list[list[str | None]]:
-            return self.client.query(
-                f"SELECT w, d, c, lines, refused, (SELECT sum(q) FROM unnest(quantity) q),"
-                " (SELECT sum(s) FROM unnest(supply) s), CASE refused WHEN 0 THEN"
-                f" (SELECT sum(i) FROM unnest(items) i) END FROM {table}"
-                " ORDER BY w, d, c, 4, 5, 6, 7, 8"
-            )
-
-        self.assertEqual(totals("orders"), totals("sorted_orders"))
-
-
-class Sorting(unittest.TestCase):
-    def test_the_network_sorts_whatever_comes(self) -> None:
-        pairs = list(scripts._comparisons(scripts.LINES_MAX))
-        # It sorts all if it sorts all that has zeros and ones only; a bit of a number for each.
-        columns = [
-            sum(1 << row for row in range(1 << scripts.LINES_MAX) if row >> place & 1)
-            for place in range(scripts.LINES_MAX)
-        ]
-        for a, b in pairs:
-            low, high = columns[a - 1] & columns[b - 1], columns[a - 1] | columns[b - 1]
-            columns[a - 1], columns[b - 1] = low, high
-        for before, after in zip(columns, columns[1:], strict=False):
-            self.assertEqual(before & ~after, 0)
+    def test_one_warehouse_has_no_other(self) -> None:
+        alone = Size(1)
+        self.assertEqual({p.cw for p in payments(alone, 2000)}, {1})
+        supplies = {line.supply for o in orders(size=alone, count=2000) for line in o.lines}
+        self.assertEqual(supplies, {1})
 
 
 if __name__ == "__main__":

@@ -1,23 +1,29 @@
+import json
 import tempfile
 import unittest
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 from pondage_bench.cache_loads import Counted
 from pondage_bench.cli import TINY, _checked, _chosen_loads
-from pondage_bench.loads import PgbenchLoad
-from pondage_bench.procedure_loads import ProcedureLoad, plausible
-from pondage_bench.processes import BenchError
+from pondage_bench.loads import Context, PgbenchLoad
+from pondage_bench.pgbench import Amount
+from pondage_bench.postgres import Cluster, Upstream
+from pondage_bench.procedure_loads import SEED, TRAINED, TRIPS, ProcedureLoad, train_metrics
+from pondage_bench.processes import BenchError, Supervisor
 from pondage_bench.results import Results
 from pondage_bench.rounds import startable
-from pondage_bench.sides import Limit, Pondage, StatementByStatement
+from pondage_bench.sides import Limit, Pondage, Side, StatementByStatement, select
 from pondage_bench.sides.base import Direct
 from pondage_bench.sides.constant import Constant
+from pondage_bench.tpcc.database import SQL
 from pondage_bench.tpcc.size import Size
 from pondage_bench.workloads import WORKLOADS, Options
 from pondage_bench.workloads.cache import VARIANTS as CACHES
 from pondage_bench.workloads.cache import Cache
 from pondage_bench.workloads.coalesce import VARIANTS, Coalesce
-from pondage_bench.workloads.procedure import Procedure
+from pondage_bench.workloads.procedure import TRAINS, Procedure
 
 OPTIONS = Options(scales=(100,), clients=56, idle_clients=1, statements=1000)
 
@@ -120,42 +126,99 @@ class Caching(unittest.TestCase):
 
 
 class Procedures(unittest.TestCase):
-    def test_statement_by_statement_comes_first_and_then_the_same_sides_with_calls(self) -> None:
+    def sides(self) -> list[Side]:
         with tempfile.NamedTemporaryFile() as binary:
-            names = [side.name for side in Procedure().sides(Path(binary.name), [])]
-        half = len(names) // 2
-        self.assertEqual(names[:2], ["direct-statements", "pondage-statements"])
-        self.assertEqual(names[:half], [f"{name}-statements" for name in names[half:]])
+            return Procedure().sides(Path(binary.name), [])
+
+    def test_the_five_columns_come_first(self) -> None:
+        names = [side.name for side in self.sides()]
+        self.assertEqual(
+            names[:5],
+            ["direct-statements", "pondage-statements", "direct", "pondage", "pondage-trains"],
+        )
+        self.assertEqual(len(names), len(set(names)))
         self.assertFalse([name for name in names if "constant" in name or "tcp" in name])
 
-    def test_the_side_says_whether_a_procedure_is_called(self) -> None:
-        load = ProcedureLoad("payment", Size(10), 200, warm_up=5)
-        self.assertEqual(load.info.key, "payment@10-200")
-        self.assertEqual(load._profile_for(Direct()).script, "payment-call-10")
-        by_statement = StatementByStatement(Direct())
-        self.assertEqual(load._profile_for(by_statement).script, "payment-statements-10")
-        self.assertIn("stores nothing", load.refusal(Constant()) or "")
+    def test_other_keys_are_measured_only_if_that_is_asked_for(self) -> None:
+        sides = self.sides()
+        usual = [side.name for side in select(sides, [])]
+        self.assertIn("pondage-trains", usual)
+        for name in ("pondage-trains-also", "pondage-trains-district", "pondage-lanes"):
+            self.assertNotIn(name, usual)
+            self.assertEqual([side.name for side in select(sides, [name])], [name])
 
-    def test_what_is_missing_is_told_from_what_was_refused(self) -> None:
-        for count, of, share, expected in (
-            (0, 5000, 0.0, True), (1, 5000, 0.0, False), (-1, 5000, 0.0, False),
-            (50, 5000, 0.01, True), (80, 5000, 0.01, True), (100, 5000, 0.01, False),
-            (5, 5000, 0.01, False), (0, 100, 0.01, True), (-1, 100, 0.01, False),
-        ):  # fmt: skip
-            self.assertEqual(plausible(count, of, share), expected, (count, of, share))
+    def test_only_trains_are_told_of_procedures(self) -> None:
+        upstream = Upstream("127.0.0.1", 5544, Path("/run"), "postgres", "tpcc", pool_size=8)
+        texts = {}
+        with tempfile.TemporaryDirectory() as directory:
+            for side in self.sides():
+                if isinstance(side, Pondage):
+                    texts[side.name] = side.prepare(Path(directory), 6432, upstream).configuration
+        self.assertIn('procedures = "off"\n', texts["pondage"])
+        self.assertNotIn("[procedures", texts["pondage"])
+        self.assertIn('[procedures."public.payment"]\nkey = ["p_w"]\n', texts["pondage-trains"])
+        self.assertIn('[procedures."public.neworder"]\nkey = ["p_w"]', texts["pondage-trains"])
+        self.assertIn('also = ["p_cw"]', texts["pondage-trains-also"])
+        self.assertIn('procedures = "auto"', texts["pondage-trains-auto"])
+        for text in texts.values():
+            self.assertIn("pool_size = 8\n", text)
+            self.assertNotIn('http = "off"', text)
+
+    def test_parameters_of_keys_are_those_of_the_procedures(self) -> None:
+        text = (SQL / "procedures.sql").read_text()
+        for variant in TRAINS:
+            for name, options in variant.procedures.items():
+                head = text[text.index(f" {name.removeprefix('public.')}(") :].partition("$$")[0]
+                for value in (options.get("key", "[]"), options.get("also", "[]")):
+                    for parameter in json.loads(value):
+                        self.assertIn(f"{parameter} int", head)
+
+    def test_the_side_says_whether_a_procedure_is_called(self) -> None:
+        load = ProcedureLoad("payment", Size(10), 200, warm_up=5, pool_size=8)
+        self.assertEqual(load.info.key, "payment@10-200")
+        self.assertIn("stores nothing", load.refusal(Constant()) or "")
+        tasks = []
+        for side in (Direct(), StatementByStatement(Direct())):
+            with tempfile.TemporaryDirectory() as directory:
+                supervisor = Supervisor(Path(directory))
+                upstream = Upstream("127.0.0.1", 5544, Path("/run"), "postgres", "tpcc_run")
+                side.start(supervisor, upstream)
+                context = Context(supervisor, Cluster(supervisor), Amount(10), False, round=2)
+                tasks.append(load.task(context, side))
+        called, by_statement = tasks
+        self.assertEqual((called.way, by_statement.way), ("call", "statements"))
+        self.assertEqual(replace(called, way="statements"), by_statement)
+        self.assertEqual((called.warm_up, called.seconds, called.clients), (5, 10, 200))
+        self.assertEqual(called.seed, SEED + 2)
 
     def test_loads_of_one_database_are_a_curve(self) -> None:
         curves = [load.info.curve for load in Procedure().loads(OPTIONS)]
-        self.assertEqual(len(curves), 3 * 2 * 5)
+        self.assertEqual(len(curves), 3 * 2 * 8)
         self.assertEqual(len(set(curves)), 3 * 2)
         self.assertIn("neworder, 60 warehouses", curves)
 
-    def test_a_tiny_run_can_declare_keys(self) -> None:
+    def test_clients_are_a_list_for_procedures_and_one_number_for_the_others(self) -> None:
         with tempfile.NamedTemporaryFile() as binary:
-            given = ["procedure", "--tiny", "--declared", "--pondage", binary.name]
-            run = _checked(given)
-        self.assertTrue(run.options.declared)
-        self.assertEqual(run.options.warehouses, TINY.warehouses)
+            more = ["--pondage", binary.name]
+            run = _checked(["procedure", "--clients", "1,50", "--pool-size", "4", *more])
+            self.assertEqual((run.options.callers, run.options.pool_size), ((1, 50), 4))
+            self.assertEqual(run.options.warm_up, Procedure.warm_up)
+            self.assertEqual(_checked(["coalesce", "--clients", "7", *more]).options.clients, 7)
+            self.assertEqual(_checked(["coalesce", *more]).options.clients, 56)
+            with self.assertRaisesRegex(BenchError, "takes one number"):
+                _checked(["coalesce", "--clients", "7,8", *more])
+
+    def test_calls_a_train_are_told_of_those_that_make_any(self) -> None:
+        self.assertEqual(train_metrics(Direct()), {})
+        (trains,) = (side for side in self.sides() if side.name == "pondage-trains")
+        assert isinstance(trains, Pondage)
+        for figures, expected in (
+            ({TRIPS: 10.0, TRAINED: 200.0}, {"train_length": 20.0}),
+            ({TRIPS: 10.0, TRAINED: 0.0}, {}),
+            ({}, {}),
+        ):
+            with mock.patch.object(trains, "figures", lambda told=figures: told):
+                self.assertEqual(train_metrics(trains), expected)
 
 
 class Old(Direct):

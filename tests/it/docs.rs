@@ -104,7 +104,7 @@ fn every_code_is_explained_and_every_explained_code_exists() {
 
 #[test]
 fn every_metric_is_in_the_manual() {
-    let source = ["metrics", "cache_metrics", "redis_metrics"]
+    let source = ["metrics", "cache_metrics", "procedure_metrics", "redis_metrics"]
         .map(|file| read(&root().join(format!("crates/pondage/src/http/{file}.rs"))))
         .concat();
     let manual = read(&root().join("docs/operating.md"));

@@ -11,6 +11,8 @@ mod demo;
 mod docs;
 mod drivers;
 mod kit;
+mod procedure_commands;
+mod procedures;
 mod redis;
 mod rust_driver;
 mod tidy;

@@ -13,8 +13,12 @@ from .tables import BASE_SIDE, Curve, as_ratio, curves_of, heading, number
 
 # A limit is told in tables only: beside it the sides would be hard to tell apart.
 NOT_PICTURED = ("constant", "limit")
-# Sides of one kind have one colour; so is told apart which of them work statement by statement.
+# Sides of one kind have one colour in a curve, but those with trains; so is told apart which of
+# them work statement by statement.
 DASHED_SUFFIX = "-statements"
+TRAINS_PART, TRAINS_KIND = "-trains", "trains"
+# Latencies reach from fractions of a millisecond to seconds.
+CURVED_BY_POWERS = ("p50_ms", "p99_ms")
 # Pictured besides a load's primary metric, where a load has it.
 ALSO_PICTURED = ("cpu_gateway_us",)
 
@@ -30,15 +34,23 @@ class Chart:
 
 
 def charts_of(results: Results) -> list[Chart]:
-    """The curves, of two loads at least; for each load its primary metric, then the others that are pictured; none
-    without figures.
+    """The curves, of two loads at least; for each load that is in none its primary metric, then the
+    others that are pictured; none without figures.
     """
     charts: list[Chart] = []
+    curved: set[str] = set()
     for curve in curves_of(results):
-        lines = _lines(results, curve)
-        if lines and len(curve.loads) > 1:
-            charts.append(_curve_chart(curve, lines))
+        if len(curve.loads) < 2:
+            continue
+        curved |= {load.key for load in curve.loads}
+        first = curve.loads[0]
+        for metric in (first.primary, *(m for m in first.metrics if m.key in CURVED_BY_POWERS)):
+            lines = _lines(results, curve, metric)
+            if lines:
+                charts.append(_curve_chart(curve, metric, lines))
     for load in results.loads:
+        if load.key in curved:
+            continue
         pictured = [load.primary, *(m for m in load.metrics if m.key in ALSO_PICTURED)]
         for metric in pictured:
             chart = _chart(results, load, metric)
@@ -68,22 +80,24 @@ def _chart(results: Results, load: LoadInfo, metric: Metric) -> Chart | None:
     return Chart(name, load.key, load.title, bar_chart(load.title, subtitle, bars))
 
 
-def _lines(results: Results, curve: Curve) -> list[Line]:
-    metric = curve.loads[0].primary
+def _lines(results: Results, curve: Curve, metric: Metric) -> list[Line]:
     lines: list[Line] = []
     for side in results.sides:
         spreads = [results.spread(load.key, side.name, metric.key) for load in curve.loads]
         points = {at: spread.median for at, spread in enumerate(spreads) if spread is not None}
         if points and side.kind not in NOT_PICTURED:
-            lines.append(Line(side.name, side.kind, side.name.endswith(DASHED_SUFFIX), points))
+            kind = TRAINS_KIND if TRAINS_PART in side.name else side.kind
+            lines.append(Line(side.name, kind, side.name.endswith(DASHED_SUFFIX), points))
     return lines
 
 
-def _curve_chart(curve: Curve, lines: Sequence[Line]) -> Chart:
+def _curve_chart(curve: Curve, metric: Metric, lines: Sequence[Line]) -> Chart:
     ticks = [f"{load.clients:,}" for load in curve.loads]
-    subtitle = f"{heading(curve.loads[0].primary)}, by clients"
-    picture = line_chart(curve.title, subtitle, ticks, lines)
-    return Chart(_file_name(f"curve-{curve.title}"), curve.title, curve.title, picture)
+    by_powers = metric.key in CURVED_BY_POWERS
+    subtitle = f"{heading(metric)}, by clients" + (", in powers of ten" if by_powers else "")
+    picture = line_chart(curve.title, subtitle, ticks, lines, by_powers=by_powers)
+    which = f"-{metric.key.replace('_', '-')}" if by_powers else ""
+    return Chart(_file_name(f"curve-{curve.title}{which}"), curve.title, curve.title, picture)
 
 
 def _file_name(text: str) -> str:

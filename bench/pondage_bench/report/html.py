@@ -54,6 +54,12 @@ def render(results: Results, charts: Sequence[Chart]) -> str:
         parts.append(f"<h2>{escape(curve.title)}, by clients</h2>")
         parts.extend(chart.svg for chart in charts if chart.load == curve.title)
         parts.append(_table(tables.curve_table(results, curve)))
+        staying = tables.staying_table(results, curve)
+        if staying is not None:
+            parts.append("<p>What is left with many clients:</p>" + _table(staying))
+        for metric, table in tables.metric_tables(results, curve):
+            title = escape(f"{curve.title}, {tables.heading(metric)}")
+            parts.append(f"<p>{title}:</p>" + _table(table))
     for load in results.loads:
         parts.append(f"<h2>{escape(load.title)}</h2>\n<p><code>{escape(load.command)}</code></p>")
         parts.extend(chart.svg for chart in charts if chart.load == load.key)

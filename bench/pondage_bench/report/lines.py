@@ -30,11 +30,19 @@ class Line:
     points: Mapping[int, float]
 
 
-def line_chart(title: str, subtitle: str, ticks: Sequence[str], lines: Sequence[Line]) -> str:
-    """From zero upwards, the ticks evenly apart; a legend at the right."""
+def line_chart(
+    title: str,
+    subtitle: str,
+    ticks: Sequence[str],
+    lines: Sequence[Line],
+    *,
+    by_powers: bool = False,
+) -> str:
+    """From zero upwards, or in powers of ten; the ticks evenly apart; a legend at the right."""
     height = max(HEIGHT, TOP + LEGEND_ROW * len(lines) + BOTTOM)
-    largest = max((value for line in lines for value in line.points.values()), default=0.0)
-    plot = _Plot(len(ticks), height, grid_step(largest))
+    values = [value for line in lines for value in line.points.values()]
+    marks = powers(values) if by_powers else multiples(max(values, default=0.0))
+    plot = _Plot(len(ticks), height, marks, by_powers)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
         f' width="{WIDTH}" height="{height}" role="img">',
@@ -64,11 +72,26 @@ def grid_step(largest: float) -> float:
     return next((power * factor for factor in ROUND if power * factor >= least), power * 10)
 
 
+def multiples(largest: float) -> list[float]:
+    """What the grid of values from zero is drawn at."""
+    return [grid_step(largest) * line for line in range(GRID_LINES + 1)]
+
+
+def powers(values: Sequence[float]) -> list[float]:
+    """Powers of ten around the values that are more than zero; two at least."""
+    above = [value for value in values if value > 0] or [1.0]
+    low, high = math.floor(math.log10(min(above))), math.ceil(math.log10(max(above)))
+    return [10.0**power for power in range(low, max(high, low + 1) + 1)]
+
+
 @dataclass(frozen=True)
 class _Plot:
+    """`marks` are the values of the grid: the lowest one at the bottom, the highest at the top."""
+
     ticks: int
     height: int
-    step: float
+    marks: Sequence[float]
+    by_powers: bool
 
     @property
     def bottom(self) -> int:
@@ -82,11 +105,14 @@ class _Plot:
         return LEFT + (index + 0.5) * (self.right - LEFT) / self.ticks
 
     def y(self, value: float) -> float:
-        return self.bottom - value / (self.step * GRID_LINES) * (self.bottom - TOP)
+        low, high = self.marks[0], self.marks[-1]
+        if self.by_powers:
+            value, low, high = (math.log10(max(v, low)) for v in (value, low, high))
+        return self.bottom - (value - low) / (high - low) * (self.bottom - TOP)
 
     def grid(self) -> list[str]:
         parts = []
-        for value in (self.step * line for line in range(GRID_LINES + 1)):
+        for value in self.marks:
             y = self.y(value)
             parts.append(
                 f'<line class="pb-grid" x1="{LEFT}" x2="{self.right}" y1="{y:.1f}" y2="{y:.1f}"/>'

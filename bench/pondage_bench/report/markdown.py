@@ -47,7 +47,12 @@ def render(results: Results, charts: Sequence[Chart]) -> str:
     for curve in tables.curves_of(results):
         parts.append(f"## {curve.title}, by clients\n")
         parts.append(_table(tables.curve_table(results, curve)))
+        staying = tables.staying_table(results, curve)
+        if staying is not None:
+            parts.append("What is left with many clients:\n\n" + _table(staying))
         parts.extend(f"![{c.title}]({c.name}.svg)\n" for c in charts if c.load == curve.title)
+        for metric, table in tables.metric_tables(results, curve):
+            parts.append(f"{curve.title}, {tables.heading(metric)}:\n\n" + _table(table))
     for load in results.loads:
         parts.append(f"## {load.title}\n\n`{load.command}`\n")
         parts.append(_table(tables.load_table(results, load)))

@@ -17,6 +17,7 @@ BOTTOM = 14
 # Each colour has enough contrast on white and on near black.
 COLOURS = {
     "pondage": "#0f9d8a",
+    "trains": "#d23f6f",
     "direct": "#8b929c",
     "pgbouncer": "#d0703c",
     "odyssey": "#8f79d6",

@@ -12,6 +12,13 @@ BASE_SIDE = "direct"
 NOTHING = "-"
 # Calls rarer than this per operation are not listed by name.
 RARE_CALLS = 0.05
+# Metrics that have a table by clients besides the primary one.
+BY_CLIENTS = (
+    "p50_ms", "p99_ms", "p99_of_p50", "deadlocks", "retried", "train_length", "cpu_gateway_us",
+    "cpu_load_us",
+)  # fmt: skip
+# What throughput with more clients is held against.
+FULL_CLIENTS = 100
 
 
 @dataclass(frozen=True)
@@ -89,15 +96,60 @@ def curves_of(results: Results) -> list[Curve]:
     ]
 
 
+def _curve_takers(results: Results, curve: Curve) -> list[str]:
+    takers = {name for load in curve.loads for name in _takers(results, load)}
+    return [name for name in results.side_names() if name in takers]
+
+
 def curve_table(results: Results, curve: Curve) -> Table:
     """A row for each number of clients, a column for each side that took part in any."""
-    takers = {name for load in curve.loads for name in _takers(results, load)}
-    names = [name for name in results.side_names() if name in takers]
+    names = _curve_takers(results, curve)
     rows = [
         [f"{load.clients:,}", *(_overview_cell(results, load, name) for name in names)]
         for load in curve.loads
     ]
     return Table(["clients", *names], rows)
+
+
+def metric_tables(results: Results, curve: Curve) -> list[tuple[Metric, Table]]:
+    """As `curve_table`, for the other metrics of which more is told than how a side did alone."""
+    names = _curve_takers(results, curve)
+    found: list[tuple[Metric, Table]] = []
+    for metric in curve.loads[0].metrics:
+        if metric.key not in BY_CLIENTS:
+            continue
+        rows = []
+        for load in curve.loads:
+            spreads = [results.spread(load.key, name, metric.key) for name in names]
+            cells = [NOTHING if s is None else number(s.median, metric.digits) for s in spreads]
+            rows.append([f"{load.clients:,}", *cells])
+        found.append((metric, Table(["clients", *names], rows)))
+    return found
+
+
+def staying_table(results: Results, curve: Curve) -> Table | None:
+    """What is left with the most clients of what there was with fewer; None without such loads.
+
+    Against the number of clients of which it is asked, else against the best of all.
+    """
+    last = curve.loads[-1]
+    if last.clients <= FULL_CLIENTS:
+        return None
+    full = next((load for load in curve.loads if load.clients == FULL_CLIENTS), None)
+    rows = []
+    for name in _curve_takers(results, curve):
+        here = results.spread(last.key, name, last.primary.key)
+        cells = [NOTHING, NOTHING]
+        if here is not None:
+            all_of = (results.spread(one.key, name, one.primary.key) for one in curve.loads)
+            best = max(spread.median for spread in all_of if spread is not None)
+            cells[1] = f"{here.median / best:.2f}" if best else NOTHING
+            there = full and results.spread(full.key, name, full.primary.key)
+            if there and there.median:
+                cells[0] = f"{here.median / there.median:.2f}"
+        rows.append([name, *cells])
+    at = f"{last.clients:,} clients"
+    return Table(["side", f"{at} / {FULL_CLIENTS}", f"{at} / its best"], rows)
 
 
 def overview_table(results: Results) -> Table | None:
@@ -181,7 +233,7 @@ def remarks(results: Results, load: LoadInfo) -> list[str]:
 READING = (
     "Sides ran in turn within each round. Figures are medians over the rounds, with the lowest and"
     " highest in parentheses. A ratio is the median of the ratios of single rounds. CPU is user"
-    " and system time of whole process trees per operation; the load's is pgbench's. Gateways"
+    " and system time of whole process trees per operation; the load's is its program's. Gateways"
     ' start afresh for every run. "Others\' CPU" is what the rest of the machine used meanwhile:'
     " near zero for figures that count."
 )

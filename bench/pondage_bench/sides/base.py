@@ -22,7 +22,6 @@ ANSWER_SECONDS = 15.0
 VERSION_SECONDS = 10.0
 
 # Equal terms for every gateway.
-POOL_SIZE = 20
 MAX_CLIENTS = 10_000
 PREPARED_STATEMENTS = 200
 
@@ -43,6 +42,8 @@ class Side(ABC):
     stores: bool = True
     #: Keys of the only loads where it differs from the others, without `@`; empty: of all loads.
     made_for: frozenset[str] = frozenset()
+    #: Whether it takes part where no sides are named.
+    by_default: bool = True
 
     @property
     @abstractmethod

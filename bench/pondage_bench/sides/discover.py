@@ -84,11 +84,13 @@ def all_sides(pondage: Path, peers: Sequence[Peer]) -> list[Side]:
 
 
 def select(sides: Sequence[Side], wanted: Sequence[str]) -> list[Side]:
-    """The wanted sides in the wanted order, all when nothing is wanted; BenchError otherwise."""
+    """The wanted sides in the wanted order, else those that take part by themselves; BenchError
+    for one that there is not.
+    """
     by_name = {side.name: side for side in sides}
     unknown = [name for name in wanted if name not in by_name]
     if unknown:
         raise BenchError(
             f"no side {', '.join(unknown)} on this machine; there are {', '.join(by_name)}"
         )
-    return [by_name[name] for name in wanted] if wanted else list(sides)
+    return [by_name[name] for name in wanted] if wanted else [s for s in sides if s.by_default]

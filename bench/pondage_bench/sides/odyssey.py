@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from ..postgres import Upstream
-from .base import MAX_CLIENTS, POOL_SIZE, Gateway, Ready, Transport
+from .base import MAX_CLIENTS, Gateway, Ready, Transport
 
 
 class Odyssey(Gateway):
@@ -55,7 +55,7 @@ database "{upstream.database}" {{
         storage_db "{upstream.database}"
         storage_user "{upstream.user}"
         pool "transaction"
-        pool_size {POOL_SIZE}
+        pool_size {upstream.pool_size}
         pool_discard no
         pool_reserve_prepared_statement yes
         reserve_session_server_connection no

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 from ..postgres import Upstream
-from .base import MAX_CLIENTS, POOL_SIZE, PREPARED_STATEMENTS, Gateway, Ready
+from .base import MAX_CLIENTS, PREPARED_STATEMENTS, Gateway, Ready
 
 # The first release that keeps prepared statements in transaction pooling.
 FIRST_WITH_PREPARED = (1, 21)
@@ -45,7 +45,7 @@ unix_socket_dir =
 auth_type = trust
 auth_file = {users}
 pool_mode = transaction
-default_pool_size = {POOL_SIZE}
+default_pool_size = {upstream.pool_size}
 max_client_conn = {MAX_CLIENTS}
 {prepared}ignore_startup_parameters = extra_float_digits
 log_connections = 0

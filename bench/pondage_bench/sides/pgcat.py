@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from ..postgres import Upstream
-from .base import POOL_SIZE, PREPARED_STATEMENTS, Gateway, Ready, Transport
+from .base import PREPARED_STATEMENTS, Gateway, Ready, Transport
 
 
 class PgCat(Gateway):
@@ -36,7 +36,7 @@ prepared_statements_cache_size = {PREPARED_STATEMENTS}
 username = "{upstream.user}"
 password = ""
 auth_type = "trust"
-pool_size = {POOL_SIZE}
+pool_size = {upstream.pool_size}
 
 [pools.{upstream.database}.shards.0]
 servers = [["{upstream.host}", {upstream.port}, "primary"]]

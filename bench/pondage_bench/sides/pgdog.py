@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from ..postgres import Upstream
-from .base import POOL_SIZE, PREPARED_STATEMENTS, Gateway, Ready, Transport
+from .base import PREPARED_STATEMENTS, Gateway, Ready, Transport
 
 
 class PgDog(Gateway):
@@ -24,7 +24,7 @@ class PgDog(Gateway):
 host = "127.0.0.1"
 port = {port}
 workers = {os.cpu_count() or 1}
-default_pool_size = {POOL_SIZE}
+default_pool_size = {upstream.pool_size}
 pooler_mode = "transaction"
 auth_type = "trust"
 prepared_statements_limit = {PREPARED_STATEMENTS}

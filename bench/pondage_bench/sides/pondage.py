@@ -13,7 +13,7 @@ from .. import prometheus
 from ..pgwire import Client, Endpoint
 from ..postgres import Upstream
 from ..processes import BenchError, Supervisor, environment, free_port
-from .base import MAX_CLIENTS, POOL_SIZE, VERSION_SECONDS, Gateway, Ready, Transport
+from .base import MAX_CLIENTS, VERSION_SECONDS, Gateway, Ready, Transport
 from .constant import Constant
 
 CONFIGURATION = "pondage.toml"
@@ -25,14 +25,22 @@ STREAM_STEP_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Variant:
-    """Options of `[pool]` and `[cache]` that differ from the defaults, as TOML values, and for
-    which loads. With a cache, the metrics page is served as well.
+    """Options of `[pool]`, `[cache]` and of procedures by name that differ from the defaults, as
+    TOML values, and for which loads. With a cache, or where something is said of procedures,
+    metrics are served as well.
     """
 
+    #: Empty: it is called as the plain side is.
     suffix: str
     pool: Mapping[str, str] = field(default_factory=dict)
     made_for: frozenset[str] = field(default_factory=frozenset)
     cache: Mapping[str, str] = field(default_factory=dict)
+    procedures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    by_default: bool = True
+
+    @property
+    def serves_metrics(self) -> bool:
+        return bool(self.cache or "procedures" in self.pool)
 
 
 class Pondage(Gateway):
@@ -49,27 +57,32 @@ class Pondage(Gateway):
         variant: Variant | None = None,
     ) -> None:
         super().__init__(name, binary, transport)
-        self._pool: Mapping[str, str] = {}
-        self._cache: Mapping[str, str] = {}
+        self._variant = variant or Variant("")
         self._http: str | None = None
-        if variant is not None:
-            self.name += f"-{variant.suffix}"
-            self.made_for = variant.made_for
-            self._pool = variant.pool
-            self._cache = variant.cache
+        if self._variant.suffix:
+            self.name += f"-{self._variant.suffix}"
+        self.made_for = self._variant.made_for
+        self.by_default = self._variant.by_default
 
     @property
     def description(self) -> str:
-        options = [f"{name} = {value}" for name, value in self._pool.items()]
-        options += [f"cache.{name} = {value}" for name, value in self._cache.items()]
+        given = self._variant
+        options = [f"{name} = {value}" for name, value in given.pool.items()]
+        options += [f"cache.{name} = {value}" for name, value in given.cache.items()]
+        for procedure, values in given.procedures.items():
+            options += [f"{procedure}: {name} = {value}" for name, value in values.items()]
         return ", ".join([super().description, *options])
 
     @property
     def caches(self) -> bool:
-        return bool(self._cache)
+        return bool(self._variant.cache)
+
+    @property
+    def serves_metrics(self) -> bool:
+        return self._variant.serves_metrics
 
     def figures(self) -> dict[str, float]:
-        """Of its metrics page. Only while it runs, and only of variants with a cache."""
+        """Of its metrics page. Only while it runs, and only where it serves metrics."""
         if self._http is None:
             raise BenchError(f"{self.name} serves no metrics")
         return prometheus.fetch(self._http)
@@ -90,7 +103,7 @@ class Pondage(Gateway):
 
     def unavailable(self) -> str | None:
         """An older build does not know the options of newer variants."""
-        if not self._pool and not self._cache:
+        if self._variant == Variant(""):
             return None
         with tempfile.TemporaryDirectory() as directory:
             upstream = Upstream("127.0.0.1", 5432, Path(directory), "postgres", "postgres")
@@ -113,10 +126,13 @@ class Pondage(Gateway):
         return f"this build of it refuses the configuration: {lines[0] if lines else 'silently'}"
 
     def prepare(self, directory: Path, port: int, upstream: Upstream) -> Ready:
-        sections = _section("pool", self._pool) + _section("cache", self._cache)
+        given = self._variant
+        sections = _section("pool", given.pool) + _section("cache", given.cache)
+        for procedure, options in given.procedures.items():
+            sections += _section(f'procedures."{procedure}"', options)
         # The console tells of the stream; a free port only where one is needed.
-        self._http = f"127.0.0.1:{free_port()}" if self._cache else None
-        admin = f'admin_users = ["{upstream.user}"]\n' if self._cache else ""
+        self._http = f"127.0.0.1:{free_port()}" if given.serves_metrics else None
+        admin = f'admin_users = ["{upstream.user}"]\n' if given.cache else ""
         text = f"""\
 [listen]
 postgres = ["127.0.0.1:{port}"]
@@ -133,7 +149,7 @@ host = "{self.upstream_host(upstream)}"
 port = {upstream.port}
 dbname = "{upstream.database}"
 user = "{upstream.user}"
-pool_size = {POOL_SIZE}
+pool_size = {upstream.pool_size}
 mode = "transaction"
 """
         path = directory / CONFIGURATION

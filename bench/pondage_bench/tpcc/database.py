@@ -15,11 +15,8 @@ CHOOSES_STRATEGY = 150000
 UPDATED = ("warehouse", "district", "customer", "stock")
 
 
-def create(cluster: Cluster, name: str, size: Size, *, declared: bool = False) -> None:
-    """The database `name` with procedures, filled: a warehouse at a time on each processor.
-
-    If `declared`, the procedures say by which arguments their calls conflict.
-    """
+def create(cluster: Cluster, name: str, size: Size) -> None:
+    """The database `name` with procedures, filled: a warehouse at a time on each processor."""
     cluster.create_database(name)
     with cluster.client(name) as client:
         client.query((SQL / "schema.sql").read_text())
@@ -39,8 +36,6 @@ def create(cluster: Cluster, name: str, size: Size, *, declared: bool = False) -
         client.query((SQL / "keys.sql").read_text())
         client.query("DROP SCHEMA fill CASCADE")
         client.query((SQL / "procedures.sql").read_text())
-        if declared:
-            client.query((SQL / "declared.sql").read_text())
         client.query("VACUUM (ANALYZE, FREEZE)")
         client.query("CHECKPOINT")
 

@@ -1,8 +1,8 @@
 -- What fills the tables, by TPC-C 4.3.3.1. The schema `fill` is dropped after loading.
 CREATE SCHEMA fill;
 
--- Customer last names, 4.3.2.3. Clients give the number where they can't make strings.
-CREATE FUNCTION last_name(number int) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- Customer last names, 4.3.2.3.
+CREATE FUNCTION fill.last_name(number int) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (ARRAY['BAR', 'OUGHT', 'ABLE', 'PRI', 'PRES', 'ESE', 'ANTI', 'CALLY', 'ATION', 'EING'])
         [number / 100 + 1]
     || (ARRAY['BAR', 'OUGHT', 'ABLE', 'PRI', 'PRES', 'ESE', 'ANTI', 'CALLY', 'ATION', 'EING'])
@@ -82,7 +82,7 @@ BEGIN
         customers * 10, customers + 1);
     INSERT INTO customer
     SELECT w, d, c, fill.text(8, 16), 'OE',
-        last_name(CASE WHEN c <= names THEN c - 1
+        fill.last_name(CASE WHEN c <= names THEN c - 1
                   ELSE fill.nurand(255, 0, names - 1, c_last_c) END),
         fill.text(10, 20), fill.text(10, 20), fill.text(10, 20), upper(fill.text(2, 2)),
         fill.zip(), lpad(floor(random() * 1e16)::int8::text, 16, '0'), now(),

@@ -116,15 +116,3 @@ BEGIN
     r.total := r.total * (1 - r.c_discount) * (1 + r.w_tax + r.d_tax);
     RETURN r;
 END $$;
-
--- The order in a hundred whose last item does not exist: placed, and undone by its error, which
--- is caught here, as pgbench ends a client that is told of one.
-CREATE FUNCTION neworder_refused(
-    p_w int, p_d int, p_c int, p_items int[], p_supply int[], p_quantity int[]
-) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM neworder(p_w, p_d, p_c, p_items, p_supply, p_quantity);
-    RAISE EXCEPTION 'an order of an item that does not exist was taken';
-EXCEPTION WHEN foreign_key_violation THEN
-    RETURN SQLERRM;
-END $$;

@@ -32,9 +32,9 @@ class Options:
     #: Of TPC-C: warehouses, customers of each district, and clients that call.
     warehouses: tuple[int, ...] = (10, 60)
     customers: int = 3000
-    callers: tuple[int, ...] = (1, 10, 100, 200, 1000)
-    #: Whether its procedures say by which arguments their calls conflict.
-    declared: bool = False
+    callers: tuple[int, ...] = (1, 2, 10, 50, 100, 200, 500, 1000)
+    #: Connections to PostgreSQL of each gateway in front of TPC-C.
+    pool_size: int = 8
 
 
 class Workload(ABC):
@@ -42,6 +42,8 @@ class Workload(ABC):
     title: str
     #: pgbench's scales unless given on the command line; empty where there is none.
     scales: tuple[int, ...] = ()
+    #: Seconds before what is measured, unless given on the command line.
+    warm_up: int = 10
 
     def settings(self) -> dict[str, str]:
         """PostgreSQL settings beyond those every workload gets."""

@@ -17,35 +17,75 @@ from ..postgres import DISK_RESERVE_BYTES, Cluster
 from ..procedure_loads import ProcedureLoad, loaded
 from ..processes import BenchError
 from ..rounds import say
-from ..sides import Peer, Side, StatementByStatement, all_sides
-from ..tpcc import database, scripts
+from ..sides import Peer, Pondage, Side, StatementByStatement, Variant, all_sides
+from ..tpcc import database, draws
 from ..tpcc.size import Size
 from .base import Options, Workload
 
 LEFT_OUT = ("pondage-tcp",)
 CALLERS_MAX = 1000
+# All in one database, so what is said of procedures is said in the gateway's configuration.
+POOLED = Variant("", {"procedures": '"off"'})
+_DECLARED = {"procedures": '"declared"'}
+PAYMENT, NEW_ORDER = "public.payment", "public.neworder"
+
+
+def _trains(suffix: str, payment: dict[str, str], order: dict[str, str], **more: bool) -> Variant:
+    return Variant(suffix, _DECLARED, procedures={PAYMENT: payment, NEW_ORDER: order}, **more)
+
+
+# By the warehouse: payments fight for its row. Orders fight for a district's, ten of each
+# warehouse, but two of one warehouse that update the same rows of stock in another order deadlock
+# unless they travel in one lane; and there are more warehouses than servers anyway.
+_BY_WAREHOUSE = {"key": '["p_w"]'}
+TRAINS = (
+    _trains("trains", _BY_WAREHOUSE, _BY_WAREHOUSE),
+    _trains(
+        "trains-also", {**_BY_WAREHOUSE, "also": '["p_cw"]'}, _BY_WAREHOUSE, by_default=False
+    ),
+    _trains(
+        "trains-district", _BY_WAREHOUSE, {"key": '["p_w", "p_d"]'}, by_default=False
+    ),
+    _trains(
+        "trains-each",
+        {**_BY_WAREHOUSE, "durable_ack": '"each"'}, {**_BY_WAREHOUSE, "durable_ack": '"each"'},
+        by_default=False,
+    ),
+    _trains(
+        "lanes",
+        {**_BY_WAREHOUSE, "mode": '"lane"'}, {**_BY_WAREHOUSE, "mode": '"lane"'},
+        by_default=False,
+    ),
+    Variant("trains-auto", {"procedures": '"auto"'}, by_default=False),
+)  # fmt: skip
 
 
 class Procedure(Workload):
     name = "procedure"
     title = "Procedures that fight for the same rows"
+    warm_up = 3
 
     def settings(self) -> dict[str, str]:
-        # A connection for each client of PostgreSQL itself. Statements are planned once: pgbench
-        # prepares many more than an application would, and each would be planned five times more.
-        return {
-            "max_connections": str(CALLERS_MAX + 50),
-            "plan_cache_mode": "force_generic_plan",
-        }
+        # A connection for each client of PostgreSQL itself.
+        return {"max_connections": str(CALLERS_MAX + 50)}
 
     def sides(self, pondage: Path, peers: Sequence[Peer]) -> list[Side]:
-        """Statement by statement, then the same once more with calls."""
-        callers = [
+        """The five columns, then rivals in both ways, then other ways to say what conflicts."""
+        usual = [
             side
             for side in all_sides(pondage, peers)
             if side.stores and side.name not in LEFT_OUT
         ]
-        return [*map(StatementByStatement, callers), *callers]
+        rivals = [side for side in usual if side.kind not in ("direct", "pondage")]
+        callers = [side for side in usual if side.kind == "direct"]
+        trains: list[Side] = []
+        if pondage.is_file():
+            callers.append(Pondage("pondage", pondage, variant=POOLED))
+            trains = [Pondage("pondage", pondage, variant=variant) for variant in TRAINS]
+        return [
+            *map(StatementByStatement, callers), *callers, *trains[:1],
+            *map(StatementByStatement, rivals), *rivals, *trains[1:],
+        ]  # fmt: skip
 
     def shown(self, options: Options, amount: Amount) -> dict[str, str]:
         each = f"{amount.transactions} transactions a client"
@@ -56,18 +96,18 @@ class Procedure(Workload):
             "warehouses": ", ".join(map(str, options.warehouses)),
             "customers of a district": f"{options.customers:,}",
             "clients": ", ".join(map(str, options.callers)),
-            "keys of procedures": "declared" if options.declared else "not declared",
+            "connections of each gateway": str(options.pool_size),
             "after each run": "TPC-C's consistency conditions 1 to 10 and 12 hold",
         }
 
     def prepare(self, cluster: Cluster, options: Options) -> Sequence[str]:
         if max(options.callers) > CALLERS_MAX:
-            raise BenchError(f"--callers: at most {CALLERS_MAX}")
+            raise BenchError(f"--clients: at most {CALLERS_MAX}")
         sizes = _sizes(options)
         _need_room(cluster, sizes)
         for size in sizes:
             say(f"loading {size.warehouses} warehouses")
-            database.create(cluster, loaded(size), size, declared=options.declared)
+            database.create(cluster, loaded(size), size)
         try:
             for size in sizes:
                 with cluster.client(loaded(size)) as client:
@@ -78,8 +118,8 @@ class Procedure(Workload):
 
     def loads(self, options: Options) -> Sequence[Load]:
         return [
-            ProcedureLoad(transaction, size, clients, options.warm_up)
-            for transaction in scripts.TRANSACTIONS
+            ProcedureLoad(transaction, size, clients, options.warm_up, options.pool_size)
+            for transaction in draws.TRANSACTIONS
             for size in _sizes(options)
             for clients in options.callers
         ]

@@ -14,6 +14,9 @@
 
 pub mod calls;
 pub mod carrier;
+pub mod climb;
+pub mod keys;
+pub mod lanes;
 pub mod login;
 pub mod moment;
 pub mod pool;

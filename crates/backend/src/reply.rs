@@ -114,6 +114,8 @@ pub struct Request {
     /// The statement that this Parse prepares, or this Close closes, on the server; 0: none.
     pub statement: u64,
     pub guest: Guest,
+    /// After a deadlock or a serialization failure its owner sends it again.
+    pub repeats: bool,
     /// So many CopyDone or CopyFail were sent behind it before the server said that it copies in.
     pub(crate) copies_ended: u8,
 }
@@ -124,8 +126,16 @@ impl Request {
     }
 
     pub fn with_fate(owner: Owner, kind: Kind, fate: Fate) -> Request {
-        let guest = Guest::No;
-        Request { owner, kind, fate, told: false, statement: 0, guest, copies_ended: 0 }
+        Request {
+            owner,
+            kind,
+            fate,
+            told: false,
+            statement: 0,
+            guest: Guest::No,
+            repeats: false,
+            copies_ended: 0,
+        }
     }
 
     /// Its owner gets [`Event::Settled`], if `told`.
@@ -136,6 +146,11 @@ impl Request {
     /// Its owner shares the server.
     pub fn guest(self, guest: Guest) -> Request {
         Request { guest, ..self }
+    }
+
+    /// Its owner sends it again after a deadlock or a serialization failure.
+    pub fn repeating(self, repeats: bool) -> Request {
+        Request { repeats, ..self }
     }
 
     /// It prepares or closes this statement on the server.
@@ -163,6 +178,8 @@ pub enum Again {
     Refused,
     /// A [`Guest::Hurried`] one met a lock, or a cancel that was another's.
     Hurried,
+    /// PostgreSQL has undone it, because of what others did at the same time.
+    Conflict,
 }
 
 /// What an owner learns beside the bytes of its replies.

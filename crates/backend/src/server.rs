@@ -692,11 +692,13 @@ fn on_server(request: &Request) -> Option<u64> {
 }
 
 /// Commands after which a statement may mean something else. New tables and indexes don't count: a
-/// name that was known means what it meant, unless it is shadowed, which is noticed later.
+/// name that was known means what it meant, unless it is shadowed, which is noticed later. A comment
+/// may say how calls travel.
 fn redefines(command: &[u8]) -> bool {
     let harmless: [&[u8]; 5] =
         [b"CREATE TABLE", b"CREATE INDEX", b"DROP INDEX", b"CREATE SEQUENCE", b"CREATE DATABASE"];
-    let verbs: [&[u8]; 6] = [b"CREATE ", b"ALTER ", b"DROP ", b"GRANT", b"REVOKE", b"IMPORT "];
+    let verbs: [&[u8]; 7] =
+        [b"CREATE ", b"ALTER ", b"DROP ", b"GRANT", b"REVOKE", b"IMPORT ", b"COMMENT"];
     verbs.iter().any(|verb| command.starts_with(verb)) && !harmless.contains(&command)
 }
 

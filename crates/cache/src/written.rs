@@ -131,7 +131,9 @@ impl Written {
     }
 }
 
-fn put_given(kind: Kind, source: Source, asked: &Asked<'_>, out: &mut Canonical) -> Option<()> {
+/// Appends the canonical bytes of a value that comes with a statement. None: it is NULL, or not
+/// known for certain.
+pub fn put_given(kind: Kind, source: Source, asked: &Asked<'_>, out: &mut Canonical) -> Option<()> {
     let mut text = Vec::new();
     let (value, type_oid) = match source {
         Source::Literal(at) => {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Config, Environment, Flags, Report};
+use crate::control::bodies;
 
 /// Exit codes.
 ///
@@ -28,6 +29,8 @@ pub mod exit {
 pub enum Action {
     Serve(Box<Config>),
     Demo(DemoOptions),
+    /// Parse the body of a function for the process that started this one.
+    ParseBody,
     Done(Outcome),
 }
 
@@ -95,6 +98,8 @@ enum Command {
         #[command(flatten)]
         options: OptionFlags,
     },
+    #[command(name = bodies::SUBCOMMAND, hide = true)]
+    ParseBody,
 }
 
 #[derive(Args)]
@@ -146,6 +151,7 @@ pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment
         (Some(Command::Demo { options }), _) => {
             return Action::Demo(DemoOptions { environment, flags: options.into() })
         }
+        (Some(Command::ParseBody), _) => return Action::ParseBody,
         (Some(Command::Check { source, options }), _) => {
             let config = Config::load(source.config.as_deref(), environment, options.into());
             return Action::Done(check(config));

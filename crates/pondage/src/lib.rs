@@ -11,6 +11,7 @@ pub mod demo;
 pub mod http;
 pub mod link;
 pub mod logging;
+pub mod procedures;
 pub mod process;
 pub mod route;
 pub mod session;

@@ -5,12 +5,14 @@ use std::process::ExitCode;
 
 use pondage::cli::{self, Action};
 use pondage::config::Environment;
+use pondage::control::bodies;
 use pondage::{demo, process};
 
 fn main() -> ExitCode {
     match cli::decide(std::env::args_os(), Environment::new(std::env::vars_os())) {
         Action::Serve(config) => process::serve(*config),
         Action::Demo(options) => demo::run(options),
+        Action::ParseBody => bodies::answer(),
         Action::Done(outcome) => {
             // Nobody may be listening any more, as in `pondage --help | head -1`.
             let _ = std::io::stdout().write_all(outcome.output.as_bytes());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Coalesce, PoolConfig};
+use crate::procedures::{Call, Row};
 
 /// With whom statements of a shape may travel, as far as parser and catalogues can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +33,10 @@ pub struct Verdict {
     /// What its answers depend on, or why they can't be kept, for people.
     pub cache: Result<Arc<Cacheable>, String>,
     pub writes: Writes,
+    /// It is nothing but a call of this procedure.
+    pub call: Option<Arc<Call>>,
+    /// It writes one row.
+    pub row: Option<Arc<Row>>,
 }
 
 /// What a statement may change of what reads answer.
@@ -87,6 +92,8 @@ pub struct History {
     alone_us: u32,
     /// How long it took among others, in microseconds, a moving average.
     joined_us: u32,
+    /// The shortest of late, in microseconds, of those on trains.
+    least_us: u32,
     /// Runs among others that are remembered; the older ones count less and less.
     joined: u32,
     /// Those that took longer than `coalesce_short`.
@@ -108,6 +115,9 @@ const REMEMBERED: u32 = 1024;
 /// now and then; it would gain nothing by travelling alone.
 const SLOW_ONE_OF: u32 = 10;
 const STALLED_ONE_OF: u32 = 100;
+
+/// What was the shortest time grows by one of so many with each run that took longer.
+const LEAST_RISES: u32 = 64;
 
 /// A shape that was too slow travels alone so often before it is tried again.
 const BANNED: u32 = 1000;
@@ -138,6 +148,22 @@ impl History {
         if slow || stalled {
             *self = History { banned: BANNED, joined: 0, slow: 0, stalled: 0, ..*self };
         }
+    }
+
+    /// On a train: it is meant to be there however long it takes.
+    pub fn rode(&mut self, took: Duration) {
+        let us = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
+        self.least_us = match self.joined {
+            0 => us,
+            _ => us.min(self.least_us.saturating_add(self.least_us / LEAST_RISES + 1)),
+        };
+        self.joined_us = moved(self.joined_us, took, self.joined == 0);
+        self.joined = (self.joined + 1).min(REMEMBERED);
+    }
+
+    /// How long one of them on a train works, without what it waits for a processor.
+    pub fn work(&self) -> Duration {
+        Duration::from_micros(u64::from(self.least_us))
     }
 
     /// How long one of them among others keeps a server.
@@ -290,13 +316,24 @@ impl fmt::Display for Why {
 
 /// How a lone autocommit statement of this shape travels.
 pub fn route(config: &PoolConfig, verdict: Option<&Verdict>, history: &History) -> (Way, Why) {
-    if config.coalesce == Coalesce::Off {
+    // One that only reads travels with other reads.
+    let writes = verdict.filter(|verdict| verdict.share < Share::Pipeline);
+    let call = writes.and_then(|verdict| verdict.call.as_deref());
+    let travel = call.and_then(|call| call.procedure.plan().travel(config.procedures));
+    if config.coalesce == Coalesce::Off && travel.is_none() {
         return (Way::Alone, Why::Off);
     }
     if history.alone < ALONE_FIRST {
         return (Way::Alone, Why::New);
     }
     let Some(verdict) = verdict else { return (Way::Alone, Why::Unjudged) };
+    if travel.is_some() {
+        // However long it takes, it is not for others of its lane to go before.
+        return match history.banned {
+            0 => (Way::Train, Why::Free),
+            _ => (Way::Alone, Why::Slow),
+        };
+    }
     let way = match verdict.share {
         Share::Alone => return (Way::Alone, Why::Judged),
         Share::Write if !config.coalesce_writes => return (Way::Alone, Why::WritesOff),

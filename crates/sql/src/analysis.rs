@@ -12,18 +12,22 @@ use std::fmt;
 
 use crate::scan::{Literal, LiteralKind};
 
+mod calls;
 mod postgres;
 mod reads;
 #[cfg(test)]
 mod tests;
-mod tree;
-mod walk;
+pub(crate) mod tree;
+pub(crate) mod walk;
 mod writes;
 
+pub use calls::{Argument, Call};
+pub(crate) use postgres::tree as parsed;
 pub use postgres::PostgresParser;
 pub use reads::{
     Bound, Cast, CastTo, Column, Columns, Condition, Reads, Restriction, Source, TableRead, Test,
 };
+pub(crate) use tree::{Node, Value};
 pub use writes::Write;
 
 /// Something that understands SQL.
@@ -39,6 +43,9 @@ pub trait Parser {
     /// Which rows `text`, one INSERT, UPDATE or DELETE, writes. `literals` as above. None: it is
     /// something else.
     fn write(&self, text: &str, literals: &[Literal]) -> Option<Write>;
+
+    /// The call that `text` consists of. `literals` as above. None: it is something else, or more.
+    fn call(&self, text: &str, literals: &[Literal]) -> Option<Call>;
 }
 
 /// The text is no SQL, or none that this version of the parser knows. The parser's words.

@@ -8,12 +8,14 @@
 mod analysis;
 mod leading;
 mod normal;
+pub mod procedure;
 mod scan;
 mod session;
 
 pub use analysis::{
-    Analysis, Bound, Cast, CastTo, Column, Columns, Condition, Name, Parser, PostgresParser, Reads,
-    Restriction, Source, Statement, TableRead, Test, Unparsed, Use, Write, LOCKS_ROWS,
+    Analysis, Argument, Bound, Call, Cast, CastTo, Column, Columns, Condition, Name, Parser,
+    PostgresParser, Reads, Restriction, Source, Statement, TableRead, Test, Unparsed, Use, Write,
+    LOCKS_ROWS,
 };
 pub use leading::{after, blank, leading, next_word, says, Dropped, Leading};
 pub use normal::{normal, normal_with};

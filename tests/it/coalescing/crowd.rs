@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::kit::cluster::{Cluster, APP, APP_PASSWORD};
 use crate::kit::wireclient::Message;
 use crate::kit::{cluster, wait, Config, Database, Gateway, WireClient};
 use crate::traps::batch::Batch;
@@ -16,6 +17,7 @@ pub struct Crowd {
     // After the clients, so that these have gone when the gateway is told to end.
     pub gateway: Gateway,
     pub database: Database,
+    cluster: &'static Cluster,
 }
 
 /// What keeps time out of it: nothing is too slow to join, nothing stalls.
@@ -31,12 +33,37 @@ impl Crowd {
     /// With `set_up` run in the database by its owner, and more settings than those of [`patient`].
     #[track_caller]
     pub fn start(size: usize, set_up: &str, settings: impl FnOnce(Config) -> Config) -> Crowd {
-        let database = cluster().database();
-        crate::traps::servers::direct(&database).run(set_up);
-        let gateway = Gateway::start(settings(patient(&database)));
+        Crowd::start_in(cluster(), size, set_up, settings)
+    }
+
+    /// In a cluster that is another test's or nobody's.
+    #[track_caller]
+    pub fn start_in(
+        cluster: &'static Cluster,
+        size: usize,
+        set_up: &str,
+        settings: impl FnOnce(Config) -> Config,
+    ) -> Crowd {
+        let database = cluster.database();
+        let port = format!("databases.{}.port", database.name);
+        let config = patient(&database).set(&port, i64::from(cluster.port));
+        WireClient::login(&cluster.address(), APP, APP_PASSWORD, &database.name).run(set_up);
+        let gateway = Gateway::start(settings(config));
         let holder = gateway.client(&database);
         let clients = (0..size).map(|_| gateway.client(&database)).collect();
-        Crowd { clients, holder, gateway, database }
+        Crowd { clients, holder, gateway, database, cluster }
+    }
+
+    /// Beside the gateway, as the owner.
+    #[track_caller]
+    pub fn beside(&self) -> WireClient {
+        WireClient::login(&self.cluster.address(), APP, APP_PASSWORD, &self.database.name)
+    }
+
+    /// Beside the gateway, as superuser.
+    #[track_caller]
+    pub fn superuser(&self) -> WireClient {
+        self.cluster.superuser(&self.database.name)
     }
 
     /// Repeats a statement until it may join by this way.
@@ -81,6 +108,18 @@ impl Crowd {
         self.release();
         let clients = self.clients.iter_mut().zip(batches);
         clients.map(|(client, _)| client.until_ready()).collect()
+    }
+
+    /// The first clients send one of these each, one after the other; all leave together.
+    #[track_caller]
+    pub fn leave_together(&mut self, batches: &[Batch]) {
+        assert!(batches.len() <= self.clients.len(), "{} clients are too few", self.clients.len());
+        self.hold();
+        for (at, batch) in batches.iter().enumerate() {
+            batch.to(&mut self.clients[at]);
+            self.gathered(at + 1);
+        }
+        self.release();
     }
 
     /// As [`Crowd::together`], and asserts that one trip took all of them by this way.

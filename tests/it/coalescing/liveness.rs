@@ -128,9 +128,10 @@ fn writes_behind_a_locked_row(form: fn(&str) -> Batch) {
         assert_eq!(knot.tie(lock, &a, &b), ["UPDATE 1", "UPDATE 1"]);
         let told = explained(&mut knot.b);
         assert!(told[1].starts_with("Way: train"), "{told:?}");
+        // It was on a train of its own, or gave up its place on one with B.
         let told = explained(&mut knot.a);
-        assert_eq!(told[1], "Way: alone", "{told:?}");
-        assert!(told[2].contains("sent again"), "{told:?}");
+        let again = told[1] == "Way: alone" && told[2].contains("sent again");
+        assert!(again || told[1] == "Way: train, with no others at that moment", "{told:?}");
     }
     let after = number(&straight.rows(sums)[0]);
     assert_eq!([after[0] - before[0], after[1] - before[1]], [3_000_003, 3], "each exactly once");

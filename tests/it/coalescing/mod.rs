@@ -4,7 +4,7 @@
 //! Every test proves by the gateway's own counters that statements did join.
 
 mod answers;
-mod crowd;
+pub mod crowd;
 mod errors;
 mod liveness;
 mod load;

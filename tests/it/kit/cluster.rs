@@ -136,27 +136,51 @@ impl Cluster {
     /// Kills the server and all its processes where they are; [`Cluster::launch`] recovers.
     #[track_caller]
     pub fn crash(&self) {
+        let (postmaster, children) = self.processes();
+        // The postmaster first, so that it does not look after the others.
+        for pid in [postmaster].iter().chain(&children) {
+            let _ = kill_process(*pid, Signal::KILL);
+        }
+        self.ended(postmaster, &children);
+    }
+
+    /// Kills the postmaster alone and waits until its children have seen that and ended by
+    /// themselves; [`Cluster::launch`] recovers.
+    #[track_caller]
+    pub fn kill_postmaster(&self) {
+        let (postmaster, children) = self.processes();
+        kill_process(postmaster, Signal::KILL).expect("the postmaster runs");
+        self.ended(postmaster, &children);
+    }
+
+    /// The postmaster and its children.
+    #[track_caller]
+    fn processes(&self) -> (Pid, Vec<Pid>) {
         let lock = self.directory.join("data/postmaster.pid");
         let text = fs::read_to_string(&lock).expect("postmaster.pid");
         let postmaster = text.lines().next().expect("a process id").to_owned();
         let children = format!("/proc/{postmaster}/task/{postmaster}/children");
         let children = fs::read_to_string(children).unwrap_or_default();
-        // The postmaster first, so that it does not look after the others.
-        let all = std::iter::once(postmaster.as_str()).chain(children.split_whitespace());
-        for pid in all.clone() {
-            let pid = Pid::from_raw(pid.parse().expect("a process id")).expect("not zero");
-            let _ = kill_process(pid, Signal::KILL);
-        }
-        let ended = |pid: &str| {
+        let pid =
+            |text: &str| Pid::from_raw(text.parse().expect("a process id")).expect("not zero");
+        (pid(&postmaster), children.split_whitespace().map(pid).collect())
+    }
+
+    /// Waits for the end of all processes of a killed server.
+    #[track_caller]
+    fn ended(&self, postmaster: Pid, children: &[Pid]) {
+        let ended = |pid: &Pid| {
             // A zombie is one whose parent has not asked yet.
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+            let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
             stat.map_or(true, |stat| stat.contains(") Z "))
         };
-        wait::until("the end of the server's processes", || all.clone().all(ended));
+        wait::until("the end of the server's processes", || {
+            ended(&postmaster) && children.iter().all(ended)
+        });
         // It counts zombies among the living.
-        let socket_lock = self.directory.join(format!(".s.PGSQL.{}.lock", self.port));
-        for path in [&lock, &socket_lock] {
-            fs::remove_file(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        for path in ["data/postmaster.pid", &format!(".s.PGSQL.{}.lock", self.port)] {
+            let path = self.directory.join(path);
+            fs::remove_file(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         }
     }
 

@@ -92,14 +92,20 @@ impl WireClient {
     /// Connects and sends nothing.
     #[track_caller]
     pub fn connect(address: &Address) -> WireClient {
+        let client = WireClient::try_connect(address);
+        client.unwrap_or_else(|e| panic!("connecting to {address:?}: {e}"))
+    }
+
+    /// Connects, to a server that may not be there, and sends nothing.
+    pub fn try_connect(address: &Address) -> std::io::Result<WireClient> {
         let stream = match address {
-            Address::Tcp(host, port) => TcpStream::connect((host.as_str(), *port)).map(|stream| {
-                stream.set_nodelay(true).expect("a connected socket");
+            Address::Tcp(host, port) => {
+                let stream = TcpStream::connect((host.as_str(), *port))?;
+                stream.set_nodelay(true)?;
                 Stream::Tcp(stream)
-            }),
-            Address::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
+            }
+            Address::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
         };
-        let stream = stream.unwrap_or_else(|e| panic!("connecting to {address:?}: {e}"));
         let mut client = WireClient {
             stream,
             inbox: Vec::new(),
@@ -110,7 +116,7 @@ impl WireClient {
             negotiations: 0,
         };
         client.set_deadline(DEADLINE);
-        client
+        Ok(client)
     }
 
     /// Connects and logs in by whatever method the server asks for.

@@ -72,6 +72,11 @@ impl Server {
         }
         let fields = messages::error_fields(error).ok();
         let code = fields.as_ref().and_then(|fields| fields.code());
+        let conflicts =
+            matches!(code, Some(sqlstate::DEADLOCK_DETECTED | sqlstate::SERIALIZATION_FAILURE));
+        if head.repeats && conflicts && (head.guest == Guest::Hurried || !self.begun) {
+            return Rejects::For(Again::Conflict);
+        }
         if head.guest == Guest::Hurried {
             let foreign = self.cancelling.is_some_and(|owner| owner != head.owner);
             return match code {

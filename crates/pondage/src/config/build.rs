@@ -16,12 +16,13 @@ use super::settings::{Layer, Named, Scope, Setting, Settings};
 use super::source::Source;
 use super::value::{escaped, is_name, Value};
 use super::{
-    Address, Auth, AuthMethod, AuthQuery, CacheConfig, CacheMode, Coalesce, Database, Freshness,
-    Host, Listen, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions, Redis, Runtime,
-    ServerTls, ServerTlsMode, Telemetry, UpstreamOptions, User,
+    Address, Auth, AuthMethod, AuthQuery, CacheConfig, CacheMode, Calls, Coalesce, Database,
+    Freshness, Host, Listen, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions,
+    ProcedureOptions, Redis, Runtime, ServerTls, ServerTlsMode, Telemetry, UpstreamOptions, User,
 };
 
 mod cache;
+mod procedures;
 mod redis;
 
 pub(super) struct Builder<'a> {
@@ -39,6 +40,7 @@ pub(super) struct Parts {
     pub databases: BTreeMap<String, Database>,
     pub users: BTreeMap<String, User>,
     pub cache: CacheConfig,
+    pub procedures: BTreeMap<String, ProcedureOptions>,
     pub redis: Redis,
     pub telemetry: Telemetry,
 }
@@ -132,6 +134,7 @@ impl Builder<'_> {
         let databases = self.databases();
         let parts = Parts {
             cache: self.cache(&databases),
+            procedures: self.procedures(),
             redis: self.redis(&listen, &auth, &databases),
             listen,
             runtime: self.runtime(),
@@ -500,6 +503,7 @@ impl Builder<'_> {
             coalesce: values.text("coalesce").and_then(|word| Coalesce::from_name(&word)),
             prepare_simple: values.flag("prepare_simple"),
             coalesce_writes: values.flag("coalesce_writes"),
+            procedures: values.text("procedures").and_then(|word| Calls::from_name(&word)),
             coalesce_depth: values.count("coalesce_depth"),
             coalesce_short: values.duration("coalesce_short"),
             coalesce_stall: values.duration("coalesce_stall"),

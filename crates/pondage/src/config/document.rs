@@ -54,6 +54,7 @@ enum Node {
     Databases,
     DatabaseUsers(String),
     Users,
+    Procedures,
     Section(Scope),
 }
 
@@ -70,7 +71,9 @@ impl Node {
             (Node::Root, "telemetry") => fixed(Section::Telemetry),
             (Node::Root, "databases") => Some(Node::Databases),
             (Node::Root, "users") => Some(Node::Users),
+            (Node::Root, "procedures") => Some(Node::Procedures),
             (Node::Databases, name) => Some(Node::Section(Scope::database(name))),
+            (Node::Procedures, name) => Some(Node::Section(Scope::procedure(name))),
             (Node::Users, name) => Some(Node::Section(Scope::user(name))),
             (Node::DatabaseUsers(database), name) => {
                 Some(Node::Section(Scope::database_user(database, name)))
@@ -95,6 +98,7 @@ impl Node {
                 "databases",
                 "users",
                 "cache",
+                "procedures",
                 "redis",
                 "telemetry",
             ],
@@ -103,7 +107,7 @@ impl Node {
                 Section::Database => &["users"],
                 _ => &[],
             },
-            Node::Databases | Node::DatabaseUsers(_) | Node::Users => &[],
+            Node::Databases | Node::DatabaseUsers(_) | Node::Users | Node::Procedures => &[],
         }
     }
 }
@@ -249,7 +253,7 @@ fn unknown(node: &Node, name: &str, is_section: bool) -> Problem {
     let elsewhere: Vec<String> = Section::ALL
         .iter()
         .filter(|section| options::find(**section, name).is_some())
-        .map(|section| format!("`[{}]`", section.path()))
+        .map(|section| format!("`[{}]`", section.written()))
         .collect();
     match elsewhere.is_empty() {
         true => problem,

@@ -172,6 +172,9 @@ fn target(rest: &str, known: &Settings) -> Result<(Scope, Target), Problem> {
         ["DATABASES", database, option] => {
             (Scope::database(&existing(known, Section::Database, None, database)?), option)
         }
+        ["PROCEDURES", name, option] => {
+            (Scope::procedure(&existing(known, Section::Procedure, None, name)?), option)
+        }
         ["USERS", user, option] => {
             (Scope::user(&existing(known, Section::User, None, user)?), option)
         }
@@ -213,12 +216,18 @@ fn existing(
         .map(|(scope, _)| scope)
         .filter(|scope| database.is_none_or(|database| scope.database == database))
         .map(|scope| match section {
-            Section::Database => scope.database.as_str(),
+            Section::Database | Section::Procedure => scope.database.as_str(),
             _ => scope.user.as_str(),
         })
         .filter(|name| capitals(name) == part)
         .collect();
     match (matches.pop(), matches.pop()) {
+        // What its schema is, capitals don't tell.
+        (None, _) if section == Section::Procedure => Err(Problem::new(
+            Code::UnknownVariable,
+            format!("`{part}` stands for no procedure that the configuration file has"),
+        )
+        .help("name it there: `[procedures.\"schema.name\"]`")),
         (None, _) => Ok(part.to_ascii_lowercase()),
         (Some(name), None) => Ok(name.to_owned()),
         (Some(one), Some(other)) => Err(Problem::new(

@@ -152,6 +152,7 @@ fn load(inputs: Inputs) -> Result<Config, Report> {
         databases: parts.databases,
         users: parts.users,
         cache: parts.cache,
+        procedures: parts.procedures,
         redis: parts.redis,
         telemetry: parts.telemetry,
         origin,

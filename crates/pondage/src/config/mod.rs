@@ -59,6 +59,8 @@ pub struct Config {
     /// `[users.NAME]`.
     pub users: BTreeMap<String, User>,
     pub cache: CacheConfig,
+    /// `[procedures."schema.name"]`.
+    pub procedures: BTreeMap<String, ProcedureOptions>,
     pub redis: Redis,
     pub telemetry: Telemetry,
     /// The file it came from, for RELOAD and for messages.
@@ -289,6 +291,7 @@ pub struct PoolOptions {
     pub coalesce: Option<Coalesce>,
     pub prepare_simple: Option<bool>,
     pub coalesce_writes: Option<bool>,
+    pub procedures: Option<Calls>,
     pub coalesce_depth: Option<u32>,
     pub coalesce_short: Option<Duration>,
     pub coalesce_stall: Option<Duration>,
@@ -314,6 +317,51 @@ pub struct CacheConfig {
     pub slot_max_wal: u64,
     /// How long a read waits for the stream. Zero: not at all.
     pub wait: Duration,
+}
+
+/// Which calls of functions and procedures travel in lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Calls {
+    Off,
+    /// Those of which somebody has said something.
+    Declared,
+    /// And those whose body tells a key.
+    Auto,
+}
+
+/// How calls of a function or procedure travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProcedureMode {
+    /// As all statements do.
+    Off,
+    /// Those with one key one behind the other, each with its own commit.
+    Lane,
+    /// And with one flush for all.
+    Train,
+    /// In one transaction.
+    Batch,
+}
+
+/// When what a call has done is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DurableAck {
+    /// Before its client hears of it.
+    Tail,
+    /// Before anybody sees it.
+    Each,
+}
+
+/// What is said of a function or procedure; none: nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcedureOptions {
+    /// Parameters whose values tell which calls would wait for one another.
+    pub key: Vec<String>,
+    /// Others that name rows of the same kind; as many as `key`, or a multiple.
+    pub also: Vec<String>,
+    pub mode: Option<ProcedureMode>,
+    pub durable_ack: Option<DurableAck>,
+    pub max_train: Option<u32>,
+    pub retry: Option<u32>,
 }
 
 /// What Redis clients find, and within which bounds. Sizes are in bytes.
@@ -397,6 +445,7 @@ pub struct PoolConfig {
     pub prepare_simple: bool,
     /// Autocommit writes share a flush.
     pub coalesce_writes: bool,
+    pub procedures: Calls,
     /// Statements in flight on one server.
     pub coalesce_depth: u32,
     /// A statement joins others while 9 of 10 of its kind take no longer.

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::value::{Kind, Value};
 use super::{
-    AuthMethod, CacheMode, Coalesce, Freshness, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode,
+    AuthMethod, CacheMode, Calls, Coalesce, DurableAck, Freshness, ListenTlsMode, LogFormat,
+    PoolMode, ProcedureMode, ServerTlsMode,
 };
 
 /// Where an option may stand.
@@ -25,12 +26,14 @@ pub enum Section {
     /// `[users.NAME]`
     User,
     Cache,
+    /// `[procedures."schema.name"]`
+    Procedure,
     Redis,
     Telemetry,
 }
 
 impl Section {
-    pub const ALL: [Section; 11] = [
+    pub const ALL: [Section; 12] = [
         Section::Listen,
         Section::ListenTls,
         Section::Runtime,
@@ -40,6 +43,7 @@ impl Section {
         Section::DatabaseUser,
         Section::User,
         Section::Cache,
+        Section::Procedure,
         Section::Redis,
         Section::Telemetry,
     ];
@@ -56,13 +60,25 @@ impl Section {
             Section::DatabaseUser => "databases.NAME.users.NAME",
             Section::User => "users.NAME",
             Section::Cache => "cache",
+            Section::Procedure => "procedures.NAME",
             Section::Redis => "redis",
             Section::Telemetry => "telemetry",
         }
     }
 
+    /// The same for people: the name of a procedure has a dot, so it is in quotes.
+    pub fn written(self) -> &'static str {
+        match self {
+            Section::Procedure => "procedures.\"SCHEMA.NAME\"",
+            other => other.path(),
+        }
+    }
+
     pub fn has_name(self) -> bool {
-        matches!(self, Section::Database | Section::DatabaseUser | Section::User)
+        matches!(
+            self,
+            Section::Database | Section::DatabaseUser | Section::User | Section::Procedure
+        )
     }
 
     /// For the reference page.
@@ -91,6 +107,11 @@ impl Section {
                 "Results of reads, kept right by what PostgreSQL replicates \
                  ([The read cache](cache.md)). Databases and users may differ: `cache`, \
                  `cache_freshness` and `cache_max_lag` of `[pool]`."
+            }
+            Section::Procedure => {
+                "Functions and procedures whose calls would fight for the same rows, by schema and \
+                 name: `[procedures.\"public.payment\"]` ([Procedure calls](procedures.md)). It \
+                 holds for all databases, and goes before what `COMMENT ON FUNCTION` says there."
             }
             Section::Redis => {
                 "What Redis clients find behind `listen.redis`: their data are rows of the schema \
@@ -230,6 +251,12 @@ pub mod default {
     /// A commit is in the stream about a millisecond after it is acknowledged.
     pub const CACHE_WAIT: Duration = Duration::from_millis(2);
 
+    pub const CALLS: Calls = Calls::Declared;
+    pub const PROCEDURE_MODE: ProcedureMode = ProcedureMode::Train;
+    pub const DURABLE_ACK: DurableAck = DurableAck::Tail;
+    pub const MAX_TRAIN: u32 = 64;
+    pub const PROCEDURE_RETRY: u32 = 3;
+
     pub const SERVER_HOST: &str = "localhost";
     pub const SERVER_PORT: u16 = 5432;
     /// libpq's default too.
@@ -273,6 +300,8 @@ pub mod limit {
     pub const SERVERS: u32 = 262_143;
     pub const PREPARED_STATEMENTS: u32 = 1_000_000;
     pub const DEPTH: u32 = 1024;
+    pub const TRAIN: u32 = 256;
+    pub const RETRY: u32 = 100;
     pub const BACKLOG: u32 = 65_535;
     /// Logical databases: a row has their number as an `int2`.
     pub const REDIS_DATABASES: u32 = 32_768;
@@ -313,6 +342,7 @@ const DATABASE: &[Section] = &[Section::Database];
 const DATABASE_AND_USER: &[Section] = &[Section::Database, Section::User];
 const USER: &[Section] = &[Section::User];
 const CACHE: &[Section] = &[Section::Cache];
+const PROCEDURE: &[Section] = &[Section::Procedure];
 const REDIS: &[Section] = &[Section::Redis];
 const TELEMETRY: &[Section] = &[Section::Telemetry];
 
@@ -455,6 +485,11 @@ pub static TABLE: &[Row] = &[
         "Single writes outside of transactions share a flush: each is its own transaction with \
          `synchronous_commit = off`, and nobody is answered before a synchronous commit behind \
          them is. Others may see a row for that moment before it is safe."),
+    row(POOLS, "procedures", Kind::Choice(Calls::WORDS), Preset::Text(default::CALLS.name()), &[],
+        "Which standalone calls of functions and procedures travel in lanes and trains \
+         ([Procedure calls](procedures.md)): `declared`: those of which a comment, the \
+         configuration or `SET PROCEDURE` says something; `auto`: also those whose bodies tell \
+         which rows they lock; `off`: none."),
     row(POOLS, "coalesce_depth", Kind::Count { least: 1, most: limit::DEPTH },
         Preset::Count(default::COALESCE_DEPTH), &[],
         "Statements of different clients that may be in flight on one server."),
@@ -557,6 +592,30 @@ pub static TABLE: &[Row] = &[
         Preset::Duration(default::CACHE_WAIT), &[],
         "How long a read whose answer is not yet known to be fresh waits for the stream before it \
          goes to PostgreSQL."),
+
+    row(PROCEDURE, "key", Kind::Names, Preset::NoNames, &[],
+        "Parameters, by name or as `$1`: calls with the same values would wait for one another's \
+         rows, so they travel one behind the other. Procedures whose keys have parameters of the \
+         same names share lanes. Without it every call may travel with every other."),
+    row(PROCEDURE, "also", Kind::Names, Preset::NoNames, &[],
+        "Parameters that name another row of the kind that `key` names, which is locked as well: \
+         as many as `key` has, or several times as many."),
+    row(PROCEDURE, "mode", Kind::Choice(ProcedureMode::WORDS),
+        Preset::Text(default::PROCEDURE_MODE.name()), &[],
+        "`off`: calls travel as all statements do; `lane`: those with one key one behind the \
+         other, each with a commit and a flush of its own; `train`: they share a flush; `batch`: \
+         they share a transaction, where nothing stands against it."),
+    row(PROCEDURE, "durable_ack", Kind::Choice(DurableAck::WORDS),
+        Preset::Text(default::DURABLE_ACK.name()), &[],
+        "`tail`: a call is answered when the flush behind its train is done, so others may see \
+         what it did in the moment before that; `each`: every call flushes before it is visible."),
+    row(PROCEDURE, "max_train", Kind::Count { least: 1, most: limit::TRAIN },
+        Preset::Count(default::MAX_TRAIN), &[],
+        "Most calls of one train."),
+    row(PROCEDURE, "retry", Kind::Count { least: 0, most: limit::RETRY },
+        Preset::Count(default::PROCEDURE_RETRY), &[],
+        "So many times a call that came to nothing by a deadlock or a serialization failure \
+         (40P01, 40001) is sent again before its client hears of it."),
 
     fixed(row(REDIS, "database", Kind::Name, Preset::None, &[],
         "The name of a database section: the data are there, in the schema `redis`. Without it, \

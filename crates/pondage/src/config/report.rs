@@ -97,7 +97,7 @@ impl Code {
             }
             Code::BadUsersLine => ("P0113", "A line of the users file can't be understood."),
             Code::DuplicateAddress => ("P0114", "An address to listen on is given twice."),
-            Code::BadName => ("P0115", "A database or user can't have this name."),
+            Code::BadName => ("P0115", "A database, user or procedure can't have this name."),
             Code::UnknownVariable => {
                 ("P0116", "An environment variable starts with PONDAGE_ and names no option.")
             }

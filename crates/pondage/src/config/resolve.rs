@@ -104,6 +104,7 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
         coalesce: nearest!(coalesce, default::COALESCE),
         prepare_simple: nearest!(prepare_simple, default::PREPARE_SIMPLE),
         coalesce_writes: nearest!(coalesce_writes, default::COALESCE_WRITES),
+        procedures: nearest!(procedures, default::CALLS),
         coalesce_depth: nearest!(coalesce_depth, default::COALESCE_DEPTH),
         coalesce_short: nearest!(coalesce_short, default::COALESCE_SHORT),
         coalesce_stall: nearest!(coalesce_stall, default::COALESCE_STALL),

@@ -18,7 +18,8 @@ pub enum Layer {
     Flag,
 }
 
-/// One section of a configuration; the names it does not have are empty.
+/// One section of a configuration; the names it does not have are empty. A procedure's is in the
+/// place of a database's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Scope {
     pub section: Section,
@@ -33,6 +34,10 @@ impl Scope {
 
     pub fn database(name: &str) -> Scope {
         Scope { database: name.to_owned(), ..Scope::fixed(Section::Database) }
+    }
+
+    pub fn procedure(name: &str) -> Scope {
+        Scope { database: name.to_owned(), ..Scope::fixed(Section::Procedure) }
     }
 
     pub fn user(name: &str) -> Scope {

@@ -81,8 +81,22 @@ pub fn show_config(config: &Config) -> Vec<ConfigRow> {
             changeable: row.reloadable,
         });
     }
+    ours.extend(procedure_rows(config));
     ours.extend(theirs);
     ours
+}
+
+/// What is said of procedures, which holds for all databases: `procedures."public.payment".key`.
+fn procedure_rows(config: &Config) -> impl Iterator<Item = ConfigRow> + '_ {
+    config.settings.of(Section::Procedure).flat_map(|(scope, _)| {
+        let said = |row: &'static Row| Some((row, config.settings.value(scope, row.name)?));
+        options::rows(Section::Procedure).filter_map(said).map(|(row, value)| ConfigRow {
+            key: format!("{}.{}", scope.path(), row.name),
+            value: value.shown(),
+            default: row.default_value().map(|value| value.shown()).unwrap_or_default(),
+            changeable: row.reloadable,
+        })
+    })
 }
 
 fn global_rows() -> impl Iterator<Item = (Section, &'static Row)> {
@@ -137,7 +151,7 @@ pub fn changed_unreloadable(old: &Config, new: &Config) -> Vec<Change> {
 pub fn reference() -> String {
     let mut page = String::from(INTRODUCTION);
     for section in Section::ALL {
-        page.push_str(&format!("\n### `[{}]`\n\n{}\n\n", section.path(), section.about()));
+        page.push_str(&format!("\n### `[{}]`\n\n{}\n\n", section.written(), section.about()));
         // The keys of pools are listed once, under `[pool]`.
         let is_pool = |row: &&Row| row.sections.contains(&Section::Pool);
         let all = section == Section::Pool;
@@ -202,9 +216,10 @@ const ENVIRONMENT: &str = "
 
 Every option has a variable, `PONDAGE_SECTION__KEY` with two underscores between the parts:
 `PONDAGE_RUNTIME__MAX_CLIENTS=500`, `PONDAGE_LISTEN__TLS__MODE=require`,
-`PONDAGE_DATABASES__APP__PASSWORD=…`, `PONDAGE_DATABASES__APP__USERS__REPORT__POOL_SIZE=5`. In names
-of databases and users, letters are written as capitals and whatever is no letter or digit as `_`; a
-name that the file does not have is taken in lower case. Lists are separated by commas. A variable of
+`PONDAGE_DATABASES__APP__PASSWORD=…`, `PONDAGE_DATABASES__APP__USERS__REPORT__POOL_SIZE=5`,
+`PONDAGE_PROCEDURES__PUBLIC_PAYMENT__MODE=lane`. In names of databases, users and procedures, letters
+are written as capitals and whatever is no letter or digit as `_`; a name that the file does not have
+is taken in lower case, but for a procedure, which the file has to have. Lists are separated by commas. A variable of
 a secret (`PASSWORD`, `URL`) with `_FILE` at its end names the file that holds it. A variable that
 starts with `PONDAGE_` and names no option is an error, but for those that Kubernetes makes for a
 Service called `pondage`.

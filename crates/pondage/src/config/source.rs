@@ -174,6 +174,7 @@ pub(super) fn section_path(section: Section, database: &str, user: &str) -> Stri
         Section::Database => format!("databases.{}", key(database)),
         Section::DatabaseUser => format!("databases.{}.users.{}", key(database), key(user)),
         Section::User => format!("users.{}", key(user)),
+        Section::Procedure => format!("procedures.{}", key(database)),
         _ => section.path().to_owned(),
     }
 }

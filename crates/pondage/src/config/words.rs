@@ -1,7 +1,8 @@
 //! The words that stand for closed choices, once for reading, printing and the reference page.
 
 use super::{
-    AuthMethod, CacheMode, Coalesce, Freshness, ListenTlsMode, LogFormat, PoolMode, ServerTlsMode,
+    AuthMethod, CacheMode, Calls, Coalesce, DurableAck, Freshness, ListenTlsMode, LogFormat,
+    PoolMode, ProcedureMode, ServerTlsMode,
 };
 
 macro_rules! words {
@@ -29,6 +30,9 @@ macro_rules! words {
 words!(Coalesce: Off = "off", Pipeline = "pipeline", Batch = "batch");
 words!(CacheMode: Off = "off", Advise = "advise", Manual = "manual", Auto = "auto");
 words!(Freshness: Session = "session", Strict = "strict", Bounded = "bounded");
+words!(Calls: Off = "off", Declared = "declared", Auto = "auto");
+words!(ProcedureMode: Off = "off", Lane = "lane", Train = "train", Batch = "batch");
+words!(DurableAck: Tail = "tail", Each = "each");
 words!(PoolMode: Session = "session", Transaction = "transaction", Statement = "statement");
 words!(AuthMethod: Scram = "scram", Md5 = "md5", Password = "password", Trust = "trust");
 words!(ListenTlsMode:

@@ -185,7 +185,11 @@ pub fn no_mirrors() -> Failure {
 }
 
 /// As whom a statement is judged: on an ordinary connection as its user.
-fn pool_of(config: &Config, who: &ConsoleUser, database: &str) -> Option<Arc<PoolConfig>> {
+pub(super) fn pool_of(
+    config: &Config,
+    who: &ConsoleUser,
+    database: &str,
+) -> Option<Arc<PoolConfig>> {
     if !is_console(&who.database) {
         return config.pool(database, &who.user).ok();
     }
@@ -197,7 +201,7 @@ fn mode_of(config: &Config, database: &str) -> CacheMode {
     config.pool(database, "").map_or(CacheMode::Off, |pool| pool.cache)
 }
 
-fn notice(severity: &'static str, message: String, detail: Option<String>) -> Notice {
+pub(super) fn notice(severity: &'static str, message: String, detail: Option<String>) -> Notice {
     Notice { severity, message, detail }
 }
 

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use super::cache_commands::CacheCommand;
 use super::command::{ConstantValue, Request, Show};
+use super::procedure_commands::ProcedureCommand;
 use super::table::{Column, Kind};
 
 macro_rules! columns {
@@ -143,6 +144,13 @@ const STREAMS: &[Column] = columns! {
     Text: "not_followed" "complaint";
 };
 
+const PROCEDURES: &[Column] = columns! {
+    Text: "database" "procedure" "arguments" "mode" "key" "also" "key_source";
+    Numeric: "calls" "calls_per_second" "p50_us" "p99_us" "joined_percent" "train" "retries"
+        "errors" "lock_wait_percent";
+    Text: "problems";
+};
+
 /// As PostgreSQL's EXPLAIN has it.
 pub const PLAN: &[Column] = columns! { Text: "QUERY PLAN"; };
 
@@ -178,6 +186,7 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::Caches => CACHES,
         Show::ProxiedQueries => PROXIED_QUERIES,
         Show::Streams => STREAMS,
+        Show::Procedures => PROCEDURES,
     })
 }
 
@@ -202,6 +211,10 @@ pub fn of(request: &Request) -> Option<Cow<'static, [Column]>> {
         ),
         Request::Cache(command) => {
             matches!(**command, CacheCommand::Explain(_)).then_some(Cow::Borrowed(PLAN))
+        }
+        Request::Procedure(command) => {
+            let explains = matches!(**command, ProcedureCommand::Explain { .. });
+            explains.then_some(Cow::Borrowed(PLAN))
         }
         Request::Ignored { .. } | Request::Act(_) => None,
     }

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use wire::pg::sqlstate;
 
 use super::cache_commands::{self, CacheCommand};
+use super::procedure_commands::{self, ProcedureCommand};
 use super::settings::{self, Setting};
 use super::tokens::{self, Token};
 use super::Failure;
@@ -36,6 +37,7 @@ pub enum Request {
     },
     Act(Act),
     Cache(Box<CacheCommand>),
+    Procedure(Box<ProcedureCommand>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,6 +145,7 @@ shows! {
     ProxiedQueries "PROXIED_QUERIES",
     Streams "STREAMS",
     Mirrors "MIRRORS",
+    Procedures "PROCEDURES",
 }
 
 impl Show {
@@ -152,7 +155,7 @@ impl Show {
 }
 
 /// The first words of commands, for hints.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 16] = [
     "SHOW",
     "RELOAD",
     "PAUSE",
@@ -166,6 +169,8 @@ const COMMANDS: [&str; 14] = [
     "SUSPEND",
     "SHUTDOWN",
     "SET",
+    "RESET",
+    "EXPLAIN",
     "SELECT",
 ];
 
@@ -178,10 +183,15 @@ pub const HELP: &str = "\n\tSHOW HELP|CONFIG|DATABASES|POOLS|CLIENTS|SERVERS|USE
     \tSHOW QUERIES|COALESCE\n\
     \tSHOW REDIS|REDIS_COMMANDS|REDIS_KEYS|REDIS_CLIENTS\n\
     \tSHOW CACHES|PROXIED_QUERIES|STREAMS\n\
+    \tSHOW PROCEDURES\n\
     \tCREATE CACHE [<name>] IN DATABASE <db> [WITH (...)] FROM <select>\n\
     \tEXPLAIN CREATE CACHE IN DATABASE <db> FROM <select>\n\
     \tDROP CACHE <name> [IN DATABASE <db>]\n\
     \tDROP ALL CACHES [IN DATABASE <db>]\n\
+    \tSET PROCEDURE [<schema>.]<name> [KEY (...)] [ALSO (...)] [MODE off|lane|train|batch]\n\
+    \t    [DURABLE_ACK tail|each] [MAX_TRAIN <n>] [RETRY <n>]\n\
+    \tRESET PROCEDURE [<schema>.]<name>\n\
+    \tEXPLAIN PROCEDURE [<schema>.]<name> [IN DATABASE <db>]\n\
     \tRELOAD\n\
     \tPAUSE [<db>]\n\
     \tRESUME [<db>]\n\
@@ -222,6 +232,9 @@ pub fn parse(text: &[u8]) -> Result<Vec<Request>, Failure> {
 }
 
 fn parse_one(tokens: &[Token<'_>]) -> Result<Request, Failure> {
+    if let Some(command) = procedure_commands::parse(tokens) {
+        return command.map(|command| Request::Procedure(Box::new(command)));
+    }
     let Some((Token::Word(first), rest)) = tokens.split_first() else {
         return Err(unknown(tokens));
     };

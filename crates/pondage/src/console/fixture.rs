@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use backend::login::Credential;
 use cache::recipe::{Recipe, TableDeps};
+use sql::procedure::{Argument, Definition, Mode};
 use tokio::sync::mpsc;
 
 use super::{Condition, Pending, Process};
@@ -13,6 +14,7 @@ use crate::config::{Config, PoolConfig};
 use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToWorker};
 use crate::link::Ends;
+use crate::procedures::{Known, Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::{Standing, PUBLICATION};
 use crate::worker::redis::Snapshot;
@@ -111,6 +113,7 @@ pub struct Fake {
     pub redis: Mutex<Option<Snapshot>>,
     pub caches: Registry,
     pub streams: Mutex<Vec<Standing>>,
+    pub procedures: Procedures,
     workers: Vec<mpsc::UnboundedSender<ToWorker>>,
 }
 
@@ -128,6 +131,7 @@ impl Fake {
             redis: Mutex::default(),
             caches: Registry::default(),
             streams: Mutex::default(),
+            procedures: Procedures::default(),
             workers: senders,
             config: Arc::new(config),
         };
@@ -191,6 +195,28 @@ impl Process for Fake {
         };
         Box::pin(async move { judged })
     }
+
+    fn procedures(&self) -> &Procedures {
+        &self.procedures
+    }
+
+    /// Those that are known, and catalogues of `reports` can't be asked.
+    fn examine_procedure<'a>(
+        &'a self,
+        config: &'a PoolConfig,
+        _proven: Option<Credential>,
+        schema: Option<&'a str>,
+        name: &'a str,
+    ) -> Pending<'a, Result<Vec<Arc<Procedure>>, String>> {
+        let title = format!("{}.{name}", schema.unwrap_or("public"));
+        let mut found = self.procedures.list();
+        found.retain(|one| one.database == config.database && one.title == title);
+        let answer = match config.database == "reports" {
+            true => Err("no route to host".to_owned()),
+            false => Ok(found),
+        };
+        Box::pin(async move { answer })
+    }
 }
 
 /// A worker that answers nothing but snapshots, with this one.
@@ -214,4 +240,32 @@ fn cacheable(user: &str) -> Cacheable {
     let tables = vec![TableDeps { oid: 7, restriction: None }];
     let lines = vec![format!("table public.t, as {user}: every row")];
     Cacheable { recipe: Recipe { tables }, settings: false, slots: Vec::new(), lines }
+}
+
+/// A procedure `(p_w integer, INOUT p_cw integer)` of schema `public`, whose body is not understood.
+pub fn procedure(procedures: &Procedures, database: &str, oid: u32, name: &str) -> Arc<Procedure> {
+    let known = Known {
+        oid,
+        definition: definition(name),
+        types: vec![23, 23],
+        comment: None,
+        body: Err("written in C".to_owned()),
+    };
+    procedures.learn(database, known).expect("room")
+}
+
+pub fn definition(name: &str) -> Definition {
+    let argument = |name: &str, mode| Argument {
+        name: name.to_owned(),
+        type_name: "integer".to_owned(),
+        mode,
+    };
+    Definition {
+        schema: "public".to_owned(),
+        name: name.to_owned(),
+        language: "plpgsql".to_owned(),
+        arguments: vec![argument("p_w", Mode::In), argument("p_cw", Mode::InOut)],
+        is_procedure: true,
+        ..Definition::default()
+    }
 }

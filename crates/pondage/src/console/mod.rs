@@ -24,6 +24,7 @@ use wire::pg::{header, sqlstate};
 use crate::config::{Config, PoolConfig};
 use crate::control::caches::Registry;
 use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
+use crate::procedures::{Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::Standing;
 use crate::worker::redis::Snapshot;
@@ -33,6 +34,8 @@ pub mod caching;
 pub mod columns;
 pub mod command;
 pub mod operator;
+pub mod procedure_commands;
+pub mod procedures;
 pub mod queries;
 pub mod redis;
 pub mod session;
@@ -102,6 +105,22 @@ pub trait Process: Send + Sync + 'static {
         proven: Option<Credential>,
         text: &'a str,
     ) -> Pending<'a, Result<Result<Arc<Cacheable>, String>, String>>;
+
+    /// Procedures that somebody has called, or asked about.
+    fn procedures(&self) -> &Procedures;
+
+    /// Finds out what there is to know of those with this name, as this pool's user sees the
+    /// database; without a schema, as its search_path finds them. Empty: there is none.
+    ///
+    /// # Errors
+    /// Why the catalogues could not be asked.
+    fn examine_procedure<'a>(
+        &'a self,
+        config: &'a PoolConfig,
+        proven: Option<Credential>,
+        schema: Option<&'a str>,
+        name: &'a str,
+    ) -> Pending<'a, Result<Vec<Arc<Procedure>>, String>>;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

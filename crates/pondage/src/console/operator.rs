@@ -15,7 +15,7 @@ use super::show::{self, Facts};
 use super::stats::{self, Sampler};
 use super::table::{Table, Value};
 use super::view::{self, View};
-use super::{caching, columns, Failure, Process};
+use super::{caching, columns, procedures, Failure, Process};
 use crate::config::nearest::nearest;
 use crate::config::{is_console, Config};
 use crate::control::messages::{Command, ConsoleUser, ToWorker};
@@ -135,7 +135,8 @@ impl Operator {
             let view = view::look(self.process(), SNAPSHOT_WAIT).await;
             if view.silent.is_empty() {
                 let pools = view::pools(&view.workers);
-                self.sampler().sample(self.now(), stats::by_database(&pools));
+                let calls = procedures::calls(&self.process.procedures().list());
+                self.sampler().sample(self.now(), stats::by_database(&pools), calls);
             }
         }
     }
@@ -164,6 +165,7 @@ impl Operator {
                 Ok(None)
             }
             Request::Act(act) => self.act(who, act, &mut notices).await.map(|()| None),
+            Request::Procedure(command) => self.procedure(who, *command, &mut notices).await,
             Request::Cache(command) => self.cache(who, *command, &mut notices).await,
         };
         Answer { notices, result }
@@ -193,9 +195,11 @@ impl Operator {
         let sampler = self.sampler();
         let mut caches = self.process.caches().all();
         let mut streams = self.process.streams();
+        let mut procedures = self.process.procedures().list();
         if !is_console(&who.database) {
             caches.retain(|cache| cache.database == who.database);
             streams.retain(|stream| stream.database == who.database);
+            procedures.retain(|procedure| procedure.database == who.database);
             let queries = view.workers.iter_mut().map(|worker| &mut worker.queries);
             queries.for_each(|rows| rows.retain(|row| row.database == who.database));
         }
@@ -209,6 +213,7 @@ impl Operator {
             redis: redis.as_ref(),
             caches: &caches,
             streams: &streams,
+            procedures: &procedures,
             kept: self.process.kept(),
             now: self.now(),
         };
@@ -216,7 +221,7 @@ impl Operator {
     }
 
     /// A view that no worker is missing from.
-    async fn look(&self) -> Result<View, Failure> {
+    pub(super) async fn look(&self) -> Result<View, Failure> {
         self.whole(view::look(self.process(), SNAPSHOT_WAIT).await)
     }
 

@@ -142,14 +142,14 @@ pub fn coalesced(pool: &PoolSnapshot) -> Vec<Value> {
 }
 
 /// With one decimal, rounded; NULL over nothing.
-fn ratio(part: u64, whole: u64) -> Value {
+pub(super) fn ratio(part: u64, whole: u64) -> Value {
     let tenths = part.saturating_mul(10).saturating_add(whole / 2);
     tenths.checked_div(whole).map_or(Value::Null, Value::Tenths)
 }
 
 /// The upper bound of the bucket in which this share of the durations is reached, in microseconds.
 /// The last bucket has none: its lower bound stands for it. NULL without durations.
-fn bound(time: &Histogram, percent: u64) -> Value {
+pub(super) fn bound(time: &Histogram, percent: u64) -> Value {
     let count: u64 = time.buckets.iter().sum();
     if count == 0 {
         return Value::Null;

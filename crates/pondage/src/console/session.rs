@@ -439,6 +439,7 @@ fn tag(request: &Request, rows: usize) -> Cow<'static, str> {
         Request::Ignored { tag, .. } => Cow::Borrowed(tag),
         Request::Act(act) => Cow::Borrowed(act.tag()),
         Request::Cache(command) => Cow::Borrowed(command.tag()),
+        Request::Procedure(command) => Cow::Borrowed(command.tag()),
     }
 }
 

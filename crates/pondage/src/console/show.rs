@@ -10,10 +10,11 @@ use super::command::{self, Show};
 use super::operator::Switches;
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
-use super::{caching, columns, queries, redis, streams, view};
+use super::{caching, columns, procedures, queries, redis, streams, view};
 use crate::config::{Config, Host, PoolOptions};
 use crate::control::caches::CacheInfo;
 use crate::link::Ends;
+use crate::procedures::Procedure;
 use crate::stream::Standing;
 use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
@@ -29,6 +30,8 @@ pub struct Facts<'a> {
     /// In order of databases and names.
     pub caches: &'a [Arc<CacheInfo>],
     pub streams: &'a [Standing],
+    /// In order of databases and names.
+    pub procedures: &'a [Arc<Procedure>],
     /// Results, of all databases.
     pub kept: cache::store::Standing,
     /// None if there is no Redis door.
@@ -71,6 +74,7 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::RedisKeys => facts.redis.map_or_else(Vec::new, redis::keys),
         Show::Caches => caching::rows(facts.config, facts.caches, facts.streams),
         Show::ProxiedQueries => queries::proxied(facts.workers),
+        Show::Procedures => procedures::rows(facts),
         Show::Streams => facts.streams.iter().map(streams::row).collect(),
         Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),
     };

@@ -47,6 +47,7 @@ impl Given {
             sampler: &self.sampler,
             caches: &[],
             streams: &[],
+            procedures: &[],
             kept: cache::store::Standing { entries: 7, bytes: 7_000, limit: 9_000, evicted: 3 },
             redis: self.redis.as_ref(),
             now: self.now,
@@ -270,8 +271,8 @@ fn statistics_are_sums_of_pools_and_averages_of_the_last_period() {
     assert_eq!(rows[18], "'avg_query_time' 33");
 
     let before = stats::by_database(&view::pools(&given.workers));
-    given.sampler.sample(Moment(2_000_000), before.clone());
-    given.sampler.sample(Moment(62_000_000), before);
+    given.sampler.sample(Moment(2_000_000), before.clone(), Default::default());
+    given.sampler.sample(Moment(62_000_000), before, Default::default());
     given.workers[0].pools[0].totals.query_count += 1_000;
     given.now = Moment(102_000_000);
     assert!(given.show(Show::StatsAverages)[0].starts_with("'app' 0 0 10 "));

@@ -38,6 +38,9 @@ pub struct Averages {
 /// Totals by database name.
 pub type ByDatabase = BTreeMap<String, Totals>;
 
+/// Calls of procedures so far, by database and oid.
+pub type Calls = BTreeMap<(String, u32), u64>;
+
 /// The two samples that averages need.
 #[derive(Debug)]
 pub struct Sampler {
@@ -49,20 +52,21 @@ pub struct Sampler {
 struct Sample {
     at: Moment,
     databases: ByDatabase,
+    calls: Calls,
 }
 
 impl Sampler {
     pub fn new(now: Moment) -> Sampler {
         let before = Moment(now.0.saturating_sub(FIRST_PERIOD_US));
         Sampler {
-            older: Sample { at: before, databases: ByDatabase::new() },
-            newer: Sample { at: now, databases: ByDatabase::new() },
+            older: Sample { at: before, ..Sample::default() },
+            newer: Sample { at: now, ..Sample::default() },
         }
     }
 
     /// Takes the sample of a period's end.
-    pub fn sample(&mut self, now: Moment, databases: ByDatabase) {
-        let newest = Sample { at: now, databases };
+    pub fn sample(&mut self, now: Moment, databases: ByDatabase, calls: Calls) {
+        let newest = Sample { at: now, databases, calls };
         self.older = std::mem::replace(&mut self.newer, newest);
     }
 
@@ -79,6 +83,14 @@ impl Sampler {
             add(&mut before, old);
         }
         self.between(now, &before, &sum(databases))
+    }
+
+    /// Tenths of calls a second of a procedure that has had `calls` of them until now.
+    pub fn call_rate(&self, now: Moment, procedure: &(String, u32), calls: u64) -> u64 {
+        let before = self.older.calls.get(procedure).copied().unwrap_or(0);
+        let more = u128::from(calls.saturating_sub(before)) * 10_000_000;
+        let rate = more.checked_div(now.since(self.older.at).as_micros()).unwrap_or(0);
+        u64::try_from(rate).unwrap_or(u64::MAX)
     }
 
     fn between(&self, now: Moment, old: &Totals, new: &Totals) -> Averages {
@@ -273,11 +285,11 @@ mod tests {
     #[test]
     fn averages_cover_one_to_two_periods() {
         let mut sampler = Sampler::new(at(100));
-        sampler.sample(at(160), one("app", totals(600, 6_000)));
+        sampler.sample(at(160), one("app", totals(600, 6_000)), Calls::new());
         // 30 s into the second period, 90 s after the start: nothing is forgotten yet.
         let now = sampler.averages(at(190), "app", &totals(900, 9_000));
         assert_eq!(now.query_count, 10);
-        sampler.sample(at(220), one("app", totals(1_800, 30_000)));
+        sampler.sample(at(220), one("app", totals(1_800, 30_000)), Calls::new());
         // From 160 on: 3,000 queries in 100 s, 60 ms in all.
         let now = sampler.averages(at(260), "app", &totals(3_600, 66_000));
         assert_eq!(now.query_count, 30);
@@ -298,8 +310,8 @@ mod tests {
     #[test]
     fn a_pool_that_began_anew_gives_no_negative_rates() {
         let mut sampler = Sampler::new(at(100));
-        sampler.sample(at(160), one("app", totals(1_000, 1_000)));
-        sampler.sample(at(220), one("app", totals(1_000, 1_000)));
+        sampler.sample(at(160), one("app", totals(1_000, 1_000)), Calls::new());
+        sampler.sample(at(220), one("app", totals(1_000, 1_000)), Calls::new());
         assert_eq!(sampler.averages(at(221), "app", &totals(10, 10)), Averages::default());
         assert_eq!(sampler.averages(at(160), "app", &totals(9_999, 10)), Averages::default());
     }
@@ -309,10 +321,24 @@ mod tests {
         let mut sampler = Sampler::new(at(0));
         let mut both = one("a", totals(100, 0));
         both.insert("b".to_owned(), totals(1_000_000, 0));
-        sampler.sample(at(60), both);
-        sampler.sample(at(120), one("a", totals(200, 0)));
+        sampler.sample(at(60), both, Calls::new());
+        sampler.sample(at(120), one("a", totals(200, 0)), Calls::new());
         let overall = sampler.overall(at(160), &one("a", totals(1_100, 0)));
         assert_eq!(overall.query_count, 10);
+    }
+
+    #[test]
+    fn calls_of_procedures_have_rates_too() {
+        let mut sampler = Sampler::new(at(100));
+        let payment = ("app".to_owned(), 7);
+        assert_eq!(sampler.call_rate(at(101), &payment, 5), 25);
+        for (seconds, calls) in [(160, 600), (220, 1_200)] {
+            let calls = Calls::from([(payment.clone(), calls)]);
+            sampler.sample(at(seconds), ByDatabase::new(), calls);
+        }
+        assert_eq!(sampler.call_rate(at(260), &payment, 1_650), 105);
+        assert_eq!(sampler.call_rate(at(260), &payment, 10), 0, "it began anew");
+        assert_eq!(sampler.call_rate(at(160), &payment, 700), 0);
     }
 
     #[test]

@@ -13,10 +13,13 @@
 //! judged meanwhile is judged again.
 
 mod cacheable;
+mod calls;
 mod catalogue;
 mod connection;
 mod facts;
 mod functions;
+mod routines;
+mod rows;
 mod stable;
 mod statement;
 
@@ -25,13 +28,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use backend::login::Credential;
-use sql::PostgresParser;
+use sql::{Name, PostgresParser};
 use tokio::sync::{mpsc, oneshot, OnceCell};
 use tokio::time::Instant;
+use wire::pg::sqlstate;
 
 use super::dial::Dialer;
-use crate::config::{CacheMode, Host, PoolConfig};
-use crate::route::Verdict;
+use crate::config::{CacheMode, Calls, Host, PoolConfig};
+use crate::procedures::{Procedure, Procedures};
+use crate::route::{Verdict, Writes};
+use calls::{Bodies, Looking};
 use connection::{Connection, Failure};
 use statement::Parsed;
 
@@ -77,7 +83,14 @@ const PLACES_MAX: usize = 4096;
 /// Times that a statement is judged when definitions change meanwhile.
 const TRIES: usize = 3;
 
-type Answer = Result<Verdict, String>;
+type Answer = Result<Told, String>;
+
+/// What a task tells.
+enum Told {
+    Verdict(Box<Verdict>),
+    Procedures(Vec<Arc<Procedure>>),
+    Blocked(Vec<(u32, u32)>),
+}
 
 /// A database. Several names in the configuration may mean one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -97,8 +110,32 @@ struct Key {
 }
 
 struct Question {
-    parsed: Parsed,
+    what: What,
+    /// As the client who asks names it.
+    database: String,
     reply: oneshot::Sender<Answer>,
+}
+
+/// What is asked.
+#[derive(Clone)]
+enum What {
+    /// How a statement may travel. `parsed` is the verdict where catalogues have nothing to add
+    /// to it but what the call means.
+    /// `lanes`: the row that a plain write is about is wanted.
+    Statement { parsed: Box<Result<Parsed, Verdict>>, call: Option<sql::Call>, lanes: bool },
+    /// What all routines of this name do.
+    Routines(Name),
+    /// Who waits for a lock, and of whom.
+    Blocked,
+}
+
+/// What of a verdict not everybody asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Wishes {
+    /// What caches have to know.
+    caches: bool,
+    /// What a call means, in the database that clients know by this name.
+    calls: Option<String>,
 }
 
 /// A verdict, or one that is being made: whoever asks meanwhile waits for it.
@@ -114,10 +151,11 @@ struct State {
     queues: HashMap<Key, mpsc::Sender<Question>>,
     /// Why there is no connection, and when there was none.
     failed: HashMap<Key, (Instant, String)>,
-    /// Those that were made with what caches have to know are others.
-    kept: HashMap<(Key, bool, Box<[u8]>), Kept>,
+    kept: HashMap<(Key, Wishes, Box<[u8]>), Kept>,
     /// What they take, about.
     kept_bytes: usize,
+    /// Of databases whose calls were judged: the pool that asked last.
+    callers: HashMap<String, (PoolConfig, Option<Credential>)>,
     /// Where the databases are whose statements were judged.
     places: HashMap<String, Place>,
     /// Raised when definitions change.
@@ -127,13 +165,20 @@ struct State {
 /// The connections for catalogue look-ups, and the verdicts.
 pub struct Judges {
     dialer: Arc<Dialer>,
+    procedures: Arc<Procedures>,
+    bodies: Arc<Bodies>,
     /// A plain mutex: held for a look or an insertion, never across an await.
     state: Arc<Mutex<State>>,
 }
 
 impl Judges {
-    pub fn new(dialer: Arc<Dialer>) -> Judges {
-        Judges { dialer, state: Arc::default() }
+    pub fn new(dialer: Arc<Dialer>, procedures: Arc<Procedures>) -> Judges {
+        Judges { dialer, procedures, bodies: Arc::default(), state: Arc::default() }
+    }
+
+    #[cfg(test)]
+    pub fn parsing_with(self, parser: super::bodies::Parser) -> Judges {
+        Judges { bodies: Arc::new(Bodies::of(parser)), ..self }
     }
 
     /// Definitions of this database may have changed. Gives its other names, as far as statements
@@ -161,7 +206,8 @@ impl Judges {
     ///
     /// It is judged for sessions as the pool's begin: same user, same search_path, transactions
     /// READ COMMITTED unless the server says otherwise. Who has changed one of these must not use
-    /// the verdict. What a cache has to know is asked for pools that have one.
+    /// the verdict. What a cache has to know is asked for pools that have one; what a call means,
+    /// for those whose calls may travel as procedures' do.
     ///
     /// # Errors
     /// A line for the log, when the database could not be asked. It has been logged, if it was not
@@ -175,14 +221,28 @@ impl Judges {
         proven: Option<Credential>,
         text: &[u8],
     ) -> Result<Verdict, String> {
-        let parsed = match Parsed::new(&PostgresParser, text, caches(config)) {
-            Ok(parsed) => parsed,
-            Err(verdict) => return Ok(verdict),
+        let wishes = Wishes::of(config);
+        let parsed = Parsed::new(&PostgresParser, text, wishes.caches);
+        let call = wishes.calls.as_ref().and_then(|_| statement::call(&PostgresParser, text));
+        let what = match (parsed, call) {
+            (Err(verdict), None) => return Ok(verdict),
+            (parsed, call) => {
+                let lanes = wishes.calls.is_some();
+                What::Statement { parsed: Box::new(parsed), call, lanes }
+            }
         };
         let key = Key::of(config);
+        if wishes.calls.is_some() {
+            lock(&self.state).called(config, proven.as_ref());
+        }
         for _ in 0..TRIES {
             let (place, epoch) = lock(&self.state).kept(&key, config, text);
-            let ask = || self.ask(&key, config, proven.clone(), parsed.clone());
+            let ask = || async {
+                match self.ask(&key, config, proven.clone(), what.clone()).await? {
+                    Told::Verdict(verdict) => Ok(*verdict),
+                    _ => Err("something else was told".to_owned()),
+                }
+            };
             let verdict = place.get_or_try_init(ask).await?.clone();
             let mut state = lock(&self.state);
             // Definitions of other databases may change all the time.
@@ -194,15 +254,53 @@ impl Judges {
         Err("definitions change while the statement is judged".to_owned())
     }
 
+    /// What the functions and procedures of this name do, as the pool's user sees the database.
+    /// Without a schema those that its search_path shows. What is built in or written in C is not
+    /// among them.
+    ///
+    /// # Errors
+    /// As [`Judges::judge`].
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing but the answer.
+    pub async fn examine(
+        &self,
+        config: &PoolConfig,
+        proven: Option<Credential>,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Result<Vec<Arc<Procedure>>, String> {
+        let name = Name { schema: schema.map(str::to_owned), name: name.to_owned() };
+        match self.ask(&Key::of(config), config, proven, What::Routines(name)).await? {
+            Told::Procedures(procedures) => Ok(procedures),
+            _ => Err("something else was told".to_owned()),
+        }
+    }
+
+    /// The processes of PostgreSQL that wait for locks in a database whose calls were judged, each
+    /// with one that it waits for; as many as one look tells.
+    ///
+    /// # Errors
+    /// As [`Judges::judge`].
+    pub async fn blocked(&self, database: &str) -> Result<Vec<(u32, u32)>, String> {
+        let asked = lock(&self.state).callers.get(database).cloned();
+        let Some((config, proven)) = asked else { return Ok(Vec::new()) };
+        match self.ask(&Key::of(&config), &config, proven, What::Blocked).await? {
+            Told::Blocked(pairs) => Ok(pairs),
+            _ => Err("something else was told".to_owned()),
+        }
+    }
+
     async fn ask(
         &self,
         key: &Key,
         config: &PoolConfig,
         proven: Option<Credential>,
-        parsed: Parsed,
+        what: What,
     ) -> Answer {
         let (reply, answer) = oneshot::channel();
-        self.enqueue(key, config, proven, Question { parsed, reply })?;
+        let database = config.database.clone();
+        self.enqueue(key, config, proven, Question { what, database, reply })?;
         match tokio::time::timeout(ANSWER_MAX, answer).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err("the connection to the catalogues was lost".to_owned()),
@@ -231,6 +329,8 @@ impl Judges {
             let (queue, questions) = mpsc::channel(QUESTIONS_MAX);
             let task = Task {
                 dialer: self.dialer.clone(),
+                procedures: self.procedures.clone(),
+                bodies: self.bodies.clone(),
                 state: self.state.clone(),
                 key: key.clone(),
                 config: config.clone(),
@@ -270,6 +370,16 @@ impl Key {
 }
 
 impl State {
+    fn called(&mut self, config: &PoolConfig, proven: Option<&Credential>) {
+        if self.callers.contains_key(&config.database) {
+            return;
+        }
+        if self.callers.len() >= PLACES_MAX {
+            self.callers.clear();
+        }
+        self.callers.insert(config.database.clone(), (config.clone(), proven.cloned()));
+    }
+
     /// The verdict that is kept for this text, or the place where it will be; and the epoch.
     fn kept(
         &mut self,
@@ -284,7 +394,7 @@ impl State {
             self.places.insert(config.database.clone(), key.place.clone());
         }
         let now = Instant::now();
-        let wanted = (key.clone(), caches(config), Box::from(text));
+        let wanted = (key.clone(), Wishes::of(config), Box::from(text));
         if let Some(kept) = self.kept.get(&wanted) {
             if now.duration_since(kept.since) < KEPT_FOR {
                 return (kept.verdict.clone(), self.epoch);
@@ -313,14 +423,14 @@ impl State {
         text: &[u8],
         place: &Arc<OnceCell<Verdict>>,
     ) -> bool {
-        let kept = self.kept.get(&(key.clone(), caches(config), Box::from(text)));
+        let kept = self.kept.get(&(key.clone(), Wishes::of(config), Box::from(text)));
         kept.is_some_and(|kept| Arc::ptr_eq(&kept.verdict, place))
     }
 
     /// Counts what a verdict takes that is there by now.
     fn weigh(&mut self, key: &Key, config: &PoolConfig, text: &[u8], verdict: &Verdict) {
         let more = verdict.cache.as_ref().map_or_else(String::len, |kept| kept.weight());
-        let wanted = (key.clone(), caches(config), Box::from(text));
+        let wanted = (key.clone(), Wishes::of(config), Box::from(text));
         if let Some(kept) = self.kept.get_mut(&wanted) {
             let bytes = cost(text) + more;
             self.kept_bytes = self.kept_bytes - kept.bytes + bytes;
@@ -340,8 +450,11 @@ impl State {
     }
 }
 
-fn caches(config: &PoolConfig) -> bool {
-    config.cache != CacheMode::Off
+impl Wishes {
+    fn of(config: &PoolConfig) -> Wishes {
+        let calls = (config.procedures != Calls::Off).then(|| config.database.clone());
+        Wishes { caches: config.cache != CacheMode::Off, calls }
+    }
 }
 
 fn cost(text: &[u8]) -> usize {
@@ -351,6 +464,8 @@ fn cost(text: &[u8]) -> usize {
 /// Asks one catalogue.
 struct Task {
     dialer: Arc<Dialer>,
+    procedures: Arc<Procedures>,
+    bodies: Arc<Bodies>,
     state: Arc<Mutex<State>>,
     key: Key,
     config: PoolConfig,
@@ -366,13 +481,13 @@ impl Task {
     /// Answers until the queue is closed or idle, or there is no connection to be had.
     async fn run(mut self, mut questions: mpsc::Receiver<Question>) {
         let mut live = None;
-        while let Ok(Some(Question { parsed, reply })) =
+        while let Ok(Some(Question { what, database, reply })) =
             tokio::time::timeout(IDLE_MAX, questions.recv()).await
         {
             if reply.is_closed() {
                 continue;
             }
-            let answer = match self.answer(&mut live, &parsed).await {
+            let answer = match self.answer(&mut live, &what, &database).await {
                 Ok(answer) => answer,
                 Err(unreached) => {
                     self.failed(&unreached);
@@ -392,7 +507,7 @@ impl Task {
 
     /// # Errors
     /// When there is no connection to be had.
-    async fn answer(&self, live: &mut Live, parsed: &Parsed) -> Result<Answer, String> {
+    async fn answer(&self, live: &mut Live, what: &What, database: &str) -> Result<Answer, String> {
         loop {
             let used = live.take().filter(|(_, since)| since.elapsed() < AGE_MAX);
             let fresh = used.is_none();
@@ -404,11 +519,11 @@ impl Task {
                     (made, Instant::now())
                 }
             };
-            let judging = statement::judge(&PostgresParser, &mut connection, parsed);
+            let judging = self.look(&mut connection, what, database);
             match tokio::time::timeout(JUDGING_MAX, judging).await {
-                Ok(Ok(verdict)) => {
+                Ok(Ok(told)) => {
                     *live = Some((connection, since));
-                    return Ok(Ok(verdict));
+                    return Ok(Ok(told));
                 }
                 Ok(Err(Failure::Refused(error))) => {
                     *live = Some((connection, since));
@@ -420,6 +535,45 @@ impl Task {
                 Err(_) => return Ok(Err(format!("a look-up took longer than {JUDGING_MAX:?}"))),
             }
         }
+    }
+
+    async fn look(
+        &self,
+        connection: &mut Connection,
+        what: &What,
+        database: &str,
+    ) -> Result<Told, Failure> {
+        let (parsed, call, lanes) = match what {
+            What::Statement { parsed, call, lanes } => (&**parsed, call, *lanes),
+            What::Blocked => return Ok(Told::Blocked(connection.blocked().await?)),
+            What::Routines(name) => {
+                let examined = self.looking(connection, database).examine(name).await?;
+                return Ok(Told::Procedures(examined));
+            }
+        };
+        let mut verdict = match parsed {
+            Ok(parsed) => statement::judge(&PostgresParser, connection, parsed).await?,
+            Err(verdict) => verdict.clone(),
+        };
+        if let (Ok(parsed), true, Writes::Rows(written)) = (parsed, lanes, &verdict.writes) {
+            let values = if written.inserts { parsed.conflicts() } else { &written.fixed };
+            verdict.row =
+                rows::row(connection, &self.procedures, database, written.table, values).await?;
+        }
+        if let Some(call) = call {
+            let meant = match self.looking(connection, database).call(call).await {
+                // It would take as long the next time, and a call may travel as any statement.
+                Err(Failure::Refused(error)) if error.code == sqlstate::QUERY_CANCELED => None,
+                meant => meant?,
+            };
+            verdict.call = meant.map(Arc::new);
+        }
+        Ok(Told::Verdict(Box::new(verdict)))
+    }
+
+    fn looking<'a>(&'a self, connection: &'a mut Connection, database: &'a str) -> Looking<'a> {
+        let (bodies, procedures, place) = (&self.bodies, &self.procedures, &self.key.place);
+        Looking { connection, bodies, procedures, place, database }
     }
 
     fn failed(&mut self, why: &str) {

@@ -15,6 +15,7 @@ use wire::pg::auth::Secret;
 
 use crate::config::{Config, PoolConfig, Upstream};
 use crate::link::{Door, Ends, Link};
+use crate::procedures::Running;
 use crate::route::Verdict;
 use crate::worker::snapshot::WorkerSnapshot;
 
@@ -259,6 +260,11 @@ pub enum ToWorker {
         queries: bool,
         reply: oneshot::Sender<Box<WorkerSnapshot>>,
     },
+    /// Which calls are on their way in this database: with the process of PostgreSQL that has them.
+    Running {
+        database: String,
+        reply: oneshot::Sender<Vec<(u32, Running)>>,
+    },
     Command {
         command: Command,
         reply: oneshot::Sender<Result<(), String>>,
@@ -270,6 +276,8 @@ pub enum ToWorker {
     Shutdown(Shutdown),
     /// The stream of a database has come so far as somebody waits for.
     Applied,
+    /// Between workers: keys that this one waits for may be free.
+    KeysFree,
     /// Between workers: the engine of the Redis door has something for this one.
     RedisEvents,
     /// Between workers: `worker` has clients waiting in this pool and no server for them.

@@ -9,9 +9,10 @@
 //! Each message becomes a task, so nothing that waits keeps anything else. How many tasks there
 //! are follows from who may ask (see [`crate::worker::ControlSender`]); what a task may use is
 //! bounded where it is used: [`dial::OPENING_MAX`], [`HANDSHAKES_MAX`], [`CANCELS_MAX`],
-//! [`authquery::LOOK_UPS_MAX`], [`judge::QUESTIONS_MAX`].
+//! [`authquery::LOOK_UPS_MAX`], [`judge::QUESTIONS_MAX`], [`bodies::CHILDREN_MAX`].
 
 pub mod authquery;
+pub mod bodies;
 pub mod caches;
 pub mod cancel;
 pub mod client_tls;
@@ -27,6 +28,7 @@ pub mod signals;
 pub mod tls;
 pub mod transport;
 pub mod verify;
+mod waits;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -42,6 +44,7 @@ use crate::caches::Caches;
 use crate::config::{CacheMode, Config, PoolConfig};
 use crate::console::Console;
 use crate::link::{Door, Ends, Link};
+use crate::procedures::Procedures;
 use crate::route::Verdict;
 use crate::stream::Streams;
 use crate::worker::{redis, WorkerHandle};
@@ -65,6 +68,7 @@ pub struct Control {
     dialer: Arc<Dialer>,
     auth_queries: AuthQueries,
     judges: Judges,
+    procedures: Arc<Procedures>,
     caches: Arc<Caches>,
     /// Started when the first database is followed.
     streams: OnceLock<Option<Streams>>,
@@ -92,12 +96,14 @@ impl Control {
         began: Instant,
     ) -> Control {
         let dialer = Arc::new(Dialer::default());
+        let procedures = Arc::new(Procedures::new(&config.procedures));
         Control {
             config: ArcSwap::new(config),
             listen_tls: ArcSwapOption::new(listen_tls),
             workers,
             auth_queries: AuthQueries::new(dialer.clone()),
-            judges: Judges::new(dialer.clone()),
+            judges: Judges::new(dialer.clone(), procedures.clone()),
+            procedures,
             dialer,
             caches,
             streams: OnceLock::new(),
@@ -118,6 +124,7 @@ impl Control {
         mut asked: mpsc::UnboundedReceiver<ToControl>,
         mut console: Console,
     ) {
+        let watching = tokio::spawn(self.clone().watch_waits());
         while let Some(message) = asked.recv().await {
             match message {
                 ToControl::Console { client, who, message } => {
@@ -130,6 +137,7 @@ impl Control {
                 message => drop(tokio::spawn(self.clone().answer(message))),
             }
         }
+        watching.abort();
     }
 
     fn streams(&self) -> Option<&Streams> {

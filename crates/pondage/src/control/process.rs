@@ -10,6 +10,7 @@ use super::messages::{Shutdown, ToWorker};
 use super::{tls, Control};
 use crate::config::{self, CacheMode, Config, PoolConfig};
 use crate::console::{Condition, Pending, Process};
+use crate::procedures::{Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::{Standing, Streams};
 use crate::worker::redis;
@@ -82,6 +83,20 @@ impl Process for Control {
             Ok(verdict.cache)
         })
     }
+
+    fn procedures(&self) -> &Procedures {
+        &self.procedures
+    }
+
+    fn examine_procedure<'a>(
+        &'a self,
+        config: &'a PoolConfig,
+        proven: Option<Credential>,
+        schema: Option<&'a str>,
+        name: &'a str,
+    ) -> Pending<'a, Result<Vec<Arc<Procedure>>, String>> {
+        Box::pin(self.judges.examine(config, proven, schema, name))
+    }
 }
 
 impl Control {
@@ -108,6 +123,7 @@ impl Control {
         self.dialer.forget();
         self.auth_queries.forget();
         self.judges.reload();
+        self.procedures.configure(&new.procedures);
         self.caches.named.configure(&new);
         let again = self.unfollow(&new);
         for worker in &self.workers {

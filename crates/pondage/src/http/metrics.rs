@@ -1,26 +1,31 @@
 //! `/metrics`: every counter and gauge there is, for Prometheus. Labels are names from the
-//! configuration and fixed words, never SQL.
+//! configuration and catalogues and fixed words, never SQL.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::cache_metrics::Caches;
 use super::exposition::{Exposition, Kind, Labels};
 use super::process::Usage;
-use super::{cache_metrics, redis_metrics};
+use super::{cache_metrics, procedure_metrics, redis_metrics};
 use crate::console::view::{self, View};
 use crate::console::Condition;
+use crate::procedures::Procedure;
 use crate::route::Why;
 use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{PoolSnapshot, Totals};
 
+/// What has metrics beside the pools.
+#[derive(Debug, Clone, Copy)]
+pub struct Rooms<'a> {
+    pub caches: &'a Caches,
+    pub procedures: &'a [Arc<Procedure>],
+    /// None if there is no Redis door.
+    pub redis: Option<&'a Snapshot>,
+}
+
 /// Writes the page.
-pub fn page(
-    view: &View,
-    caches: &Caches,
-    redis: Option<&Snapshot>,
-    condition: Condition,
-    usage: &Usage,
-) -> String {
+pub fn page(view: &View, rooms: &Rooms<'_>, condition: Condition, usage: &Usage) -> String {
     let mut page = Exposition::default();
     about(&mut page, condition);
     workers(&mut page, view);
@@ -29,8 +34,9 @@ pub fn page(
     pool_counters(&mut page, &pools);
     coalescing(&mut page, &pools);
     durations(&mut page, &pools);
-    cache_metrics::families(&mut page, &pools, caches);
-    redis_metrics::families(&mut page, redis);
+    cache_metrics::families(&mut page, &pools, rooms.caches);
+    procedure_metrics::families(&mut page, rooms.procedures);
+    redis_metrics::families(&mut page, rooms.redis);
     process(&mut page, usage);
     page.into_text()
 }

@@ -154,14 +154,18 @@ fn caches() -> Caches {
     Caches { named: 0, kept: Default::default(), streams: Vec::new() }
 }
 
+fn rooms(caches: &Caches) -> Rooms<'_> {
+    Rooms { caches, procedures: &[], redis: None }
+}
+
 #[test]
 fn the_page_is_what_prometheus_reads() {
-    let parsed = parse(&page(&view(), &caches(), None, OPEN, &usage()));
+    let parsed = parse(&page(&view(), &rooms(&caches()), OPEN, &usage()));
     assert!(parsed.kinds.len() > 30, "{:?}", parsed.kinds);
     for family in parsed.kinds.keys() {
         assert!(family.starts_with("pondage_") || family.starts_with("process_"), "{family}");
     }
-    parse(&page(&View::default(), &caches(), None, OPEN, &Usage::default()));
+    parse(&page(&View::default(), &rooms(&caches()), OPEN, &Usage::default()));
 }
 
 #[test]
@@ -173,7 +177,9 @@ fn the_redis_door_has_its_families_when_it_is_open() {
     figures.batches.rows = 12;
     (figures.batches.sizes[0], figures.batches.sizes[10]) = (2, 1);
     (figures.batches.commits[1], figures.batches.commit_us) = (3, 250);
-    let parsed = parse(&page(&view(), &caches(), Some(&snapshot), OPEN, &usage()));
+    let caches = caches();
+    let rooms = Rooms { redis: Some(&snapshot), ..rooms(&caches) };
+    let parsed = parse(&page(&view(), &rooms, OPEN, &usage()));
     let get = ("command", "get");
     assert_eq!(parsed.value("pondage_redis_up", &[]), 1.0);
     assert_eq!(parsed.value("pondage_redis_commands_total", &[get]), 7.0);
@@ -188,7 +194,7 @@ fn the_redis_door_has_its_families_when_it_is_open() {
 
 #[test]
 fn pools_of_several_workers_are_one_series() {
-    let parsed = parse(&page(&view(), &caches(), None, OPEN, &usage()));
+    let parsed = parse(&page(&view(), &rooms(&caches()), OPEN, &usage()));
     let app = [("database", "app"), ("user", "web")];
     assert_eq!(parsed.value("pondage_queries_total", &app), 20.0);
     assert_eq!(parsed.value("pondage_query_seconds_total", &app), 5.0);
@@ -206,7 +212,7 @@ fn pools_of_several_workers_are_one_series() {
 
 #[test]
 fn what_travelled_together_and_why_not_is_counted() {
-    let parsed = parse(&page(&view(), &caches(), None, OPEN, &usage()));
+    let parsed = parse(&page(&view(), &rooms(&caches()), OPEN, &usage()));
     let app = [("database", "app"), ("user", "web")];
     assert_eq!(parsed.value("pondage_coalesce_trips_total", &app), 8.0);
     assert_eq!(parsed.value("pondage_coalesce_prepared_total", &app), 12.0);
@@ -224,7 +230,7 @@ fn what_travelled_together_and_why_not_is_counted() {
 #[test]
 fn workers_memory_and_the_process_have_their_series() {
     let stopping = Condition { listening: false, stopping: true };
-    let parsed = parse(&page(&view(), &caches(), None, stopping, &usage()));
+    let parsed = parse(&page(&view(), &rooms(&caches()), stopping, &usage()));
     assert_eq!(parsed.value("pondage_build_info", &[("version", env!("CARGO_PKG_VERSION"))]), 1.0);
     assert_eq!(parsed.value("pondage_listening", &[]), 0.0);
     assert_eq!(parsed.value("pondage_stopping", &[]), 1.0);
@@ -242,7 +248,7 @@ fn workers_memory_and_the_process_have_their_series() {
 
 #[test]
 fn histograms_count_up_to_their_count() {
-    let parsed = parse(&page(&view(), &caches(), None, OPEN, &usage()));
+    let parsed = parse(&page(&view(), &rooms(&caches()), OPEN, &usage()));
     for (family, labels) in
         [("pondage_query_duration_seconds", 3), ("pondage_pool_wait_seconds", 2)]
     {

@@ -29,6 +29,7 @@ use crate::console::Process;
 mod cache_metrics;
 mod exposition;
 mod metrics;
+mod procedure_metrics;
 mod process;
 mod redis_metrics;
 mod state;
@@ -153,7 +154,12 @@ async fn metrics_page(State(process): State<Door>) -> Response {
         streams: process.streams(),
     };
     let redis = process.redis(false);
-    let body = metrics::page(&view, &caches, redis.as_ref(), process.condition(), &usage);
+    let rooms = metrics::Rooms {
+        caches: &caches,
+        procedures: &process.procedures().list(),
+        redis: redis.as_ref(),
+    };
+    let body = metrics::page(&view, &rooms, process.condition(), &usage);
     page(StatusCode::OK, exposition::CONTENT_TYPE, body)
 }
 

@@ -15,6 +15,7 @@ use super::names::Names;
 use super::unit::Unit;
 use crate::control::messages::ConsoleUser;
 use crate::link::Ends;
+use crate::procedures::Running;
 use crate::route::Why;
 use crate::worker::plane::{Reads, Wrote};
 
@@ -121,10 +122,14 @@ pub struct Client {
     pub unit: Option<Box<Unit>>,
     /// The shape of the statement that is in flight by itself; [`NONE`]: none that is followed.
     pub asking: u32,
+    /// It is a call.
+    pub running: Option<Box<Running>>,
     /// How its last statement travelled.
     pub last: Option<Last>,
     /// Its next statement travels alone, for this reason.
     pub alone: Option<Why>,
+    /// Bytes of the answer to its statement so far.
+    pub answered: usize,
     /// What it is sent waits until what its statement has done is safe.
     pub corked: bool,
     /// What its statement is answered is to be kept.

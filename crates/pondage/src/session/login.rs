@@ -42,6 +42,10 @@ impl Refused {
         Refused { code, message: message.into(), detail: None, hint: None }
     }
 
+    pub fn code(self, code: &'static str) -> Refused {
+        Refused { code, ..self }
+    }
+
     pub fn detail(mut self, detail: impl Into<String>) -> Refused {
         self.detail = Some(detail.into());
         self

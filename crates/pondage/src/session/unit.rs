@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
+use backend::lanes::Keys;
 use backend::moment::Moment;
 use backend::statement::Statement;
 use wire::pg::frame::{self, HEADER_BYTES};
 use wire::pg::frontend::{self, tag, BindHead, Parse, Target};
 
 use super::client::NONE;
+use crate::procedures::Travel;
 use crate::route::Way;
 
 /// How a unit is sent.
@@ -33,6 +35,14 @@ pub struct Unit {
     /// The prepared statement that is bound; none: a Query, or the unnamed one in `bytes`.
     pub statement: Option<Arc<Statement>>,
     pub arrived: Moment,
+    /// What it locks, as far as that is known.
+    pub keys: Keys,
+    /// On a train.
+    pub travel: Travel,
+    /// Most statements of a train that it rides in.
+    pub max_train: u16,
+    /// How often it may still be sent again after a deadlock or a serialization failure.
+    pub retries: u32,
     /// The server that carries it; [`NONE`] while it waits.
     pub server: u32,
     /// How often it was sent and came to nothing.
@@ -43,6 +53,12 @@ pub struct Unit {
     pub failed: bool,
     /// Its Parse was.
     pub unparsed: bool,
+    /// Its answer is held back until it is whole, since it may yet be sent again.
+    pub held: bool,
+    /// And on until the train has arrived.
+    pub tail: bool,
+    /// Its client wants it cancelled, once it is its turn.
+    pub cancelled: bool,
     /// Answered, and held back until what it has done is safe.
     pub done: bool,
 }
@@ -56,11 +72,18 @@ impl Default for Unit {
             shape: NONE,
             statement: None,
             arrived: Moment(0),
+            keys: Keys::new(),
+            travel: Travel::Train,
+            max_train: u16::MAX,
+            retries: 0,
             server: NONE,
             tries: 0,
             company: 0,
             failed: false,
             unparsed: false,
+            held: false,
+            tail: false,
+            cancelled: false,
             done: false,
         }
     }

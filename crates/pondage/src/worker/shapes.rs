@@ -12,6 +12,7 @@ use sql::{Literal, Scan, Use};
 use super::snapshot::Histogram;
 use super::worth::Worth;
 use crate::control::caches::{CacheInfo, Named};
+use crate::procedures::{Fared, Procedure};
 use crate::route::{History, Verdict, Way, Why};
 
 /// Shapes kept of one pool; beyond it, the half that was used least recently is dropped.
@@ -54,6 +55,8 @@ pub struct Shape {
     pub prepared: u64,
     refused: u64,
     pub again: u64,
+    /// After deadlocks and serialization failures.
+    pub retried: u64,
     pub errors: u64,
     pub way: Way,
     pub why: Why,
@@ -72,6 +75,16 @@ pub struct Shape {
     pub waits: u64,
     /// Of these, what was told where it is named.
     told: [u64; 4],
+    /// What it calls, as the last verdict that there was has it.
+    calling: Option<Box<Calling>>,
+}
+
+/// A procedure that statements of a shape call.
+#[derive(Debug)]
+struct Calling {
+    procedure: Arc<Procedure>,
+    /// Of what was counted here, what it has been told.
+    told: Fared,
 }
 
 /// How a simple query becomes a prepared statement.
@@ -159,7 +172,7 @@ impl Shapes {
         Some(id)
     }
 
-    /// Tells those who have named statements how these fare.
+    /// Tells procedures and those who have named statements how these fare.
     pub fn tell(&mut self) {
         self.slots.iter_mut().flatten().for_each(Shape::tell);
     }
@@ -171,7 +184,8 @@ impl Shapes {
         let limit = used.get(used.len() / 2).copied().unwrap_or(0);
         for slot in 0..self.slots.len() {
             let old = self.slots[slot].take_if(|shape| shape.used < limit);
-            if let Some(shape) = old {
+            if let Some(mut shape) = old {
+                shape.tell();
                 self.by_text.remove(&shape.text);
                 self.free.push(slot as u32);
             }
@@ -233,6 +247,7 @@ impl Shape {
             prepared: 0,
             refused: 0,
             again: 0,
+            retried: 0,
             errors: 0,
             way: Way::Alone,
             why: Why::New,
@@ -246,6 +261,7 @@ impl Shape {
             fills: 0,
             waits: 0,
             told: [0; 4],
+            calling: None,
         }
     }
 
@@ -273,8 +289,9 @@ impl Shape {
         self.distrusted = true;
     }
 
-    /// Adds what has been counted here to what is counted where it is named.
+    /// Adds what has been counted here to what is counted where it is named, and by procedure.
     pub fn tell(&mut self) {
+        self.tell_procedure();
         let now = [self.hits, self.misses, self.fills, self.waits];
         let before = std::mem::replace(&mut self.told, now);
         let Some(named) = &self.named.1 else { return };
@@ -285,6 +302,40 @@ impl Shape {
                 counter.fetch_add(now[at] - before[at], Ordering::Relaxed);
             }
         }
+    }
+
+    fn tell_procedure(&mut self) {
+        let now = self.fared();
+        let Some(calling) = &mut self.calling else { return };
+        if now.calls > calling.told.calls || now.retried > calling.told.retried {
+            calling.procedure.tell(&now.since(&calling.told));
+            calling.told = now;
+        }
+    }
+
+    fn fared(&self) -> Fared {
+        Fared {
+            calls: self.calls,
+            time: self.time,
+            joined: self.joined,
+            company: self.company,
+            retried: self.retried,
+            errors: self.errors,
+        }
+    }
+
+    /// What it calls now, if it was something else before.
+    fn calls_now(&mut self, procedure: Arc<Procedure>) {
+        let told = match &self.calling {
+            Some(calling) if Arc::ptr_eq(&calling.procedure, &procedure) => return,
+            // What came until now is the other's.
+            Some(_) => {
+                self.tell_procedure();
+                self.fared()
+            }
+            None => Fared::default(),
+        };
+        self.calling = Some(Box::new(Calling { procedure, told }));
     }
 
     /// The verdict's words.
@@ -333,6 +384,10 @@ impl Shape {
             self.plan = Plan::Open;
         }
         self.verdict = verdict;
+        let call = self.verdict.as_ref().and_then(|verdict| verdict.call.as_ref());
+        if let Some(procedure) = call.map(|call| call.procedure.clone()) {
+            self.calls_now(procedure);
+        }
     }
 
     /// PostgreSQL did not take the stand-in.
@@ -431,109 +486,5 @@ fn put_values<'a>(text: &[u8], literals: impl Iterator<Item = &'a Literal>, out:
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::route::Share;
-    use crate::route::Writes;
-    use backend::statement::Numbers;
-
-    fn scanned(text: &str) -> Scan {
-        let mut scan = Scan::default();
-        assert!(scan.scan(text.as_bytes()), "{text}");
-        scan
-    }
-
-    fn judged(shapes: &mut Shapes, scan: &Scan, uses: &[Use]) -> u32 {
-        let id = shapes.of(scan.shape());
-        let shape = shapes.get_mut(id).expect("just made");
-        assert!(shape.ask(Moment(1)));
-        let reason = String::new();
-        let literals = Some(uses.into());
-        shape.judged(Some(Box::new(Verdict {
-            share: Share::Batch,
-            reason,
-            literals,
-            cache: Err(String::new()),
-            writes: Writes::Anything,
-        })));
-        id
-    }
-
-    #[test]
-    fn constants_become_parameters_or_stay() {
-        let (mut shapes, mut registry) = (Shapes::default(), Registry::new(Numbers::default()));
-        let text = "select a from t where b = 7 and c = 'it''s' limit 5";
-        let scan = scanned(text);
-        let uses = [Use::Parameter(23), Use::Parameter(0), Use::Fixed];
-        let id = judged(&mut shapes, &scan, &uses);
-        let mut values = Vec::new();
-        let statement = shapes
-            .stand_in(id, text.as_bytes(), &scan, &mut registry, &mut values)
-            .expect("it is judged");
-        let query = String::from_utf8_lossy(&statement.query);
-        assert_eq!(query, "select a from t where b = $1 and c = $2 limit 5");
-        assert_eq!(*statement.types, *b"\0\x02\0\0\0\x17\0\0\0\0");
-        assert_eq!(values, b"\0\0\0\x02\0\0\0\x017\0\0\0\x04it's\0\0");
-
-        let other = "select a from t where b = 8 and c = '' limit 5";
-        let again = shapes
-            .stand_in(id, other.as_bytes(), &scanned(other), &mut registry, &mut values)
-            .expect("the same");
-        assert_eq!(again.id, statement.id);
-    }
-
-    #[test]
-    fn a_shape_with_too_many_texts_is_sent_as_it_comes() {
-        let (mut shapes, mut registry) = (Shapes::default(), Registry::new(Numbers::default()));
-        let mut made = 0;
-        for limit in 0..100 {
-            let text = format!("select a from t limit {limit}");
-            let scan = scanned(&text);
-            let id = match limit {
-                0 => judged(&mut shapes, &scan, &[Use::Fixed]),
-                _ => shapes.of(scan.shape()),
-            };
-            let mut values = Vec::new();
-            let statement = shapes.stand_in(id, text.as_bytes(), &scan, &mut registry, &mut values);
-            made += u32::from(statement.is_some());
-        }
-        assert_eq!(made, VARIANTS_MAX);
-    }
-
-    #[test]
-    fn the_shapes_used_least_recently_make_room() {
-        let mut shapes = Shapes::default();
-        let kept = shapes.of(b"kept");
-        let dropped = shapes.of(b"dropped");
-        for at in 0..SHAPES_MAX {
-            shapes.of(format!("shape {at}").as_bytes());
-            shapes.of(b"kept");
-        }
-        assert_eq!(shapes.of(b"kept"), kept);
-        assert!(shapes.get(kept).is_some() && shapes.get(dropped).is_none());
-        assert!(shapes.iter().count() <= SHAPES_MAX);
-    }
-
-    #[test]
-    fn a_verdict_from_before_a_change_does_not_count() {
-        let mut shapes = Shapes::default();
-        let scan = scanned("select 1");
-        let id = shapes.of(scan.shape());
-        assert!(shapes.get_mut(id).is_some_and(|shape| shape.ask(Moment(1))));
-        assert!(!shapes.get_mut(id).is_some_and(|shape| shape.ask(Moment(1))), "one at a time");
-        shapes.redefined();
-        let verdict = Verdict {
-            share: Share::Batch,
-            reason: String::new(),
-            literals: None,
-            cache: Err(String::new()),
-            writes: Writes::Anything,
-        };
-        let shape = shapes.get_mut(id).expect("known");
-        shape.judged(Some(Box::new(verdict.clone())));
-        assert!(shape.verdict.is_none());
-        assert!(shape.ask(Moment(2)));
-        shape.judged(Some(Box::new(verdict)));
-        assert!(shape.verdict.is_some());
-    }
-}
+#[path = "shapes_tests.rs"]
+mod tests;

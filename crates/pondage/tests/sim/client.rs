@@ -18,6 +18,7 @@ use wire::pg::startup;
 use crate::ledger::{Deed, News};
 use crate::postgres::{take_messages, Message, Postgres, Step, UNKNOWN};
 use crate::reader::Said;
+use crate::statements::CLASHES;
 
 pub const PASSWORD: &str = "pencil";
 
@@ -437,6 +438,9 @@ impl Client {
         if self.expected.is_empty() && cancelled {
             self.direct.cancel_next = true;
         }
+        if self.expected.is_empty() && code(&message).as_deref() == Some("40001") {
+            self.direct.clash_next = true;
+        }
         while self.expected.is_empty() {
             match self.direct.step() {
                 Step::Did => {}
@@ -784,6 +788,9 @@ impl Client {
 
 /// So long a write waits for a lock.
 fn lock(random: &mut StdRng, habits: &Habits) -> u32 {
+    if random.random_bool(0.05) {
+        return CLASHES as u32;
+    }
     if habits.sleeps && random.random_bool(0.1) {
         random.random_range(0..100_000)
     } else {

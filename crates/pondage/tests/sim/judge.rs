@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use cache::written::{Source, Written};
+use pondage::procedures::{Body, Call, Known, Procedure, Procedures};
 use pondage::route::{Share, Verdict, Writes};
 use rand::rngs::StdRng;
 use rand::Rng;
+use sql::procedure::{Analysis, Argument, Definition, Facts, Mode, Summary};
 use sql::{Scan, Use};
 
 use crate::data::read::{cacheable, oid, tables};
@@ -50,7 +52,60 @@ pub fn judge(random: &mut StdRng, text: &[u8], forgets: [bool; 3]) -> Result<Box
         Share::Write if random.random_bool(0.9) => writes(&text),
         Share::Write | Share::Alone => Writes::Anything,
     };
-    Ok(Box::new(Verdict { share, reason: String::new(), literals, cache, writes }))
+    let reason = String::new();
+    let call = called(random, &text);
+    Ok(Box::new(Verdict { share, reason, literals, cache, writes, call, row: None }))
+}
+
+/// Some plain writes are calls of a procedure whose key is how long they wait, or what they write.
+fn called(random: &mut StdRng, text: &str) -> Option<Arc<Call>> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words[0] != "write" || words.len() != 3 || random.random_bool(0.3) {
+        return None;
+    }
+    let source = |word: &str, place: u32| match word.strip_prefix('$') {
+        Some(number) => number.parse().ok().map(Source::Parameter),
+        None => Some(Source::Literal(place)),
+    };
+    let arguments = vec![source(words[1], 0), source(words[2], 1)];
+    let modes = ["train", "train", "batch", "lane", "off"];
+    let said = [
+        "key=lock",
+        "key=mark",
+        "key=lock also=mark",
+        "key=lock durable_ack=each",
+        "key=lock max_train=2 retry=0",
+        "retry=1",
+    ];
+    let said = said[random.random_range(0..said.len())];
+    let mode = modes[random.random_range(0..modes.len())];
+    let procedure = procedure(format!("@pondage {said} mode={mode}"), random.random_bool(0.8));
+    Some(Arc::new(Call { procedure, arguments }))
+}
+
+/// `understood`: no handler in its body takes errors of locks.
+fn procedure(comment: String, understood: bool) -> Arc<Procedure> {
+    let argument = |name: &str, type_name: &str| Argument {
+        name: name.to_owned(),
+        type_name: type_name.to_owned(),
+        mode: Mode::In,
+    };
+    let definition = Definition {
+        schema: "public".to_owned(),
+        name: "write".to_owned(),
+        arguments: vec![argument("lock", "integer"), argument("mark", "text")],
+        ..Definition::default()
+    };
+    let summary = Summary {
+        touches: Vec::new(),
+        hazards: Vec::new(),
+        handles_errors: false,
+        catches_lock_timeout: false,
+    };
+    let body = Body { analysis: Analysis::default(), summary, facts: Facts::default() };
+    let body = if understood { Ok(body) } else { Err("written in C".to_owned()) };
+    let known = Known { oid: 1, definition, types: vec![23, 25], comment: Some(comment), body };
+    Procedures::default().learn("app", known).expect("there is room")
 }
 
 /// Of a plain write.

@@ -8,7 +8,7 @@
 //! Source: PostgreSQL docs, "Message Flow"; `PostgresMain` in postgres.c, `CopyGetData` in
 //! copyfromparse.c.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use wire::pg::backend::{self as reply, tag as say, ErrorReply, TxStatus};
 use wire::pg::frame;
@@ -149,6 +149,12 @@ pub(crate) const OTHER: &str = "another table";
 pub struct Postgres {
     /// What reads find, if this is one of the servers.
     pub(crate) data: Option<Handle>,
+    /// Writes that have been undone once because of what others did, if this is one of the servers.
+    pub clashes: Option<HashSet<String>>,
+    /// The next write of that kind will be.
+    pub clash_next: bool,
+    /// What SET LOCAL has changed, and what it was.
+    pub(crate) local: Vec<(String, Option<String>)>,
     /// The transaction has this number.
     pub(crate) xid: Option<u64>,
     /// What it has changed.
@@ -192,6 +198,8 @@ pub struct Postgres {
     pub single: bool,
     /// The next message that can be cancelled is.
     pub cancel_next: bool,
+    /// And the next Query that has this in it.
+    pub cancel_at: Option<&'static str>,
 }
 
 impl Postgres {
@@ -217,6 +225,9 @@ impl Postgres {
             deferred: None,
             writes: Vec::new(),
             emitted: false,
+            clashes: None,
+            clash_next: false,
+            local: Vec::new(),
             deeds: Vec::new(),
             statements: BTreeMap::new(),
             portals: BTreeMap::new(),
@@ -230,6 +241,7 @@ impl Postgres {
             dead: false,
             single: false,
             cancel_next: false,
+            cancel_at: None,
         }
     }
 
@@ -350,6 +362,9 @@ impl Postgres {
             return Step::Did;
         }
         let late = matches!(message.tag, tag::COPY_DATA | tag::COPY_DONE | tag::COPY_FAIL);
+        if self.cancel_at.is_some_and(|part| message.tag == tag::QUERY && says(&message, part)) {
+            (self.cancel_at, self.cancel_next) = (None, true);
+        }
         if self.cancel_next && !late && !matches!(message.tag, tag::SYNC | tag::FLUSH) {
             self.cancel_next = false;
             let simple = matches!(message.tag, tag::QUERY | tag::FUNCTION_CALL);
@@ -480,6 +495,12 @@ impl Postgres {
     }
 
     fn over(&mut self) {
+        for (name, value) in std::mem::take(&mut self.local) {
+            match value {
+                Some(value) => set(&mut self.values, &name, &value),
+                None => self.values.retain(|known, _| *known != name),
+            }
+        }
         self.transaction = Transaction::No;
         self.before = None;
         self.deferred = None;
@@ -834,4 +855,8 @@ pub(crate) fn frame_into(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
     out.push(tag);
     out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
     out.extend_from_slice(body);
+}
+
+fn says(query: &Message, part: &str) -> bool {
+    query.body().windows(part.len()).any(|window| window == part.as_bytes())
 }

@@ -429,3 +429,30 @@ fn a_cancel_that_hits_anothers_write_is_not_heard_of() {
         Ok(())
     });
 }
+
+/// Symptom: a train was given up, its clients with it, when one of them had cancelled. Cause:
+/// PostgreSQL may get the signal twice, and the second one hit the tail.
+#[test]
+fn a_cancel_that_hits_the_tail_of_a_train_ends_nobody() {
+    let hits = std::cell::Cell::new(0);
+    script(sharing(1, 1), &[0, 0, 0], |world| {
+        warm(world, 0, "write 0 ?")?;
+        for turn in 0..10 {
+            for server in &mut world.servers {
+                server.model.cancel_at = Some("pg_logical_emit_message");
+            }
+            for client in 0..3 {
+                say(world, client, &format!("write 2000 'now{turn}-{client}'"));
+            }
+            world.settle()?;
+            let hit = |server: &&crate::world::Server| server.model.cancel_at.is_none();
+            hits.set(hits.get() + world.servers.iter().filter(hit).count());
+        }
+        let closed = world.clients.iter().filter(|client| client.fatal.is_some()).count();
+        match closed {
+            0 => Ok(()),
+            _ => Err(format!("{closed} clients were closed")),
+        }
+    });
+    assert!(hits.get() > SEEDS as usize, "{} tails were cancelled", hits.get());
+}

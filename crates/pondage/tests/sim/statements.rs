@@ -10,6 +10,9 @@ use crate::postgres::{
     Transaction, OTHER, UNKNOWN,
 };
 
+/// A write that waits so long for a lock may be undone.
+pub const CLASHES: usize = 7;
+
 impl Postgres {
     pub(crate) fn row_description(&mut self, format: i16) {
         let column = Column { name: "answer", oid: 25, size: -1, format };
@@ -84,6 +87,10 @@ impl Postgres {
                 self.deferred = Some(query.clone());
                 self.wrote(query);
             }
+            "write" if number(1) == Some(CLASHES) && self.clashes(&query) => {
+                self.error("40001", "could not serialize access", simple);
+                return Outcome::Failed;
+            }
             "write" => return self.write(number(1).unwrap_or(0) as u64, query),
             "alter" => {
                 self.change(Change::Define);
@@ -113,6 +120,13 @@ impl Postgres {
                     &ErrorReply { severity: "NOTICE", ..failure("00000", &query) },
                 );
                 complete(&mut self.held, "SELECT 0");
+            }
+            "set" if lower.get(1).is_some_and(|word| word == "local") => {
+                let (name, value) = (words[2].to_owned(), words[4].to_owned());
+                let old = self.value(&name).map(str::to_owned);
+                set(&mut self.values, &name, &value);
+                self.local.push((name, old));
+                complete(&mut self.held, "SET");
             }
             "set" => {
                 let value: Vec<&str> = words.iter().skip(2).copied().collect();
@@ -216,6 +230,13 @@ impl Postgres {
         };
         reply::put_data_row(&mut self.held, &[Some(answer.as_bytes())]);
         reply::put_command_complete(&mut self.held, "SELECT 1");
+    }
+
+    /// Whether this write comes to nothing because of what others did at the same time: on each
+    /// server once, and where a client's own server has to do as another did.
+    fn clashes(&mut self, mark: &str) -> bool {
+        let again = std::mem::take(&mut self.clash_next);
+        again || self.clashes.as_mut().is_some_and(|known| known.insert(mark.to_owned()))
     }
 
     fn write(&mut self, lock: u64, mark: String) -> Outcome {

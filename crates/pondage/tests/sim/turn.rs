@@ -296,6 +296,7 @@ impl World {
                 let server = self.servers.len();
                 let mut model = Postgres::new(&[]);
                 model.data = self.kept.data(&database);
+                model.clashes = Some(Default::default());
                 self.servers.push(Server {
                     database,
                     model,

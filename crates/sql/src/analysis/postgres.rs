@@ -5,7 +5,7 @@ use pg_query::protobuf::{ScanToken, Token};
 use super::reads::Blocks;
 use super::tree::{Node, Value};
 use super::walk::Walk;
-use super::{Analysis, Parser, Reads, Statement, Unparsed, Use, Write};
+use super::{Analysis, Call, Parser, Reads, Statement, Unparsed, Use, Write};
 use crate::scan::{Literal, LiteralKind, TEXT_MAX};
 
 /// libpg_query: the parser of PostgreSQL 18.
@@ -73,18 +73,34 @@ impl Parser for PostgresParser {
     }
 
     fn write(&self, text: &str, literals: &[Literal]) -> Option<Write> {
-        let tokens = pg_query::scan_tokens(text).ok()?;
-        let one = pg_query::split_with_parser(text).is_ok_and(|statements| statements.len() == 1);
-        if !one || !WITH_TREE.contains(&first_word(text, &tokens)) {
-            return None;
-        }
-        let known = lines_up(&tokens, text, literals);
-        Write::of(&tree(text).ok()?, if known { literals } else { &[] })
+        let (statement, literals) = single(text, literals, &WITH_TREE)?;
+        Write::of(&statement, literals)
+    }
+
+    fn call(&self, text: &str, literals: &[Literal]) -> Option<Call> {
+        let (statement, literals) = single(text, literals, &["CALL", "SELECT"])?;
+        Call::of(&statement, literals)
     }
 }
 
+/// The tree of one statement that begins with one of these words, and its literals as far as they
+/// are certain.
+fn single<'l>(
+    text: &str,
+    literals: &'l [Literal],
+    words: &[&str],
+) -> Option<(Node, &'l [Literal])> {
+    let tokens = pg_query::scan_tokens(text).ok()?;
+    let one = pg_query::split_with_parser(text).is_ok_and(|statements| statements.len() == 1);
+    if !one || !words.contains(&first_word(text, &tokens)) {
+        return None;
+    }
+    let known = lines_up(&tokens, text, literals);
+    Some((tree(text).ok()?, if known { literals } else { &[] }))
+}
+
 /// Of a text that is one statement.
-fn tree(text: &str) -> Result<Node, Unparsed> {
+pub(crate) fn tree(text: &str) -> Result<Node, Unparsed> {
     let parsed = pg_query::parse(text, 0).map_err(unparsed)?;
     let [statement] = parsed.protobuf.stmts.as_slice() else {
         return Err(Unparsed("the parser counts statements in two ways".to_owned()));

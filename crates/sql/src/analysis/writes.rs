@@ -14,6 +14,8 @@ pub struct Write {
     /// Every row that is written has these values: those that UPDATE and DELETE find it by, or
     /// those of the one row that INSERT makes.
     pub fixed: Vec<(String, Source)>,
+    /// Of an INSERT with ON CONFLICT, the values of the row that it makes, or perhaps finds.
+    pub conflicts: Vec<(String, Source)>,
     /// Columns that UPDATE gives other values.
     pub assigned: Vec<String>,
 }
@@ -33,7 +35,10 @@ impl Write {
             "DeleteStmt" => (writing.found(plain, "using_clause"), Vec::new()),
             _ => return None,
         };
-        Some(Write { table, fixed, assigned })
+        // What is there already may be changed instead.
+        let upserts = statement.child("on_conflict_clause").is_some();
+        let (fixed, conflicts) = if upserts { (Vec::new(), fixed) } else { (fixed, Vec::new()) };
+        Some(Write { table, fixed, conflicts, assigned })
     }
 }
 
@@ -45,10 +50,6 @@ struct Writing<'a> {
 impl Writing<'_> {
     /// The row of `INSERT INTO t (a, b) VALUES (...)`.
     fn inserted(&self) -> Vec<(String, Source)> {
-        // What is there already may be changed instead.
-        if self.statement.child("on_conflict_clause").is_some() {
-            return Vec::new();
-        }
         let rows =
             self.statement.child("select_stmt").map_or(&[][..], |from| from.list("values_lists"));
         let [Value::Node(row)] = rows else { return Vec::new() };

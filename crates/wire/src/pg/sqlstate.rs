@@ -14,6 +14,7 @@ pub const CONNECTION_EXCEPTION: &str = "08000";
 pub const CONNECTION_DOES_NOT_EXIST: &str = "08003";
 pub const CONNECTION_REJECTED: &str = "08004";
 pub const CONNECTION_FAILURE: &str = "08006";
+pub const TRANSACTION_RESOLUTION_UNKNOWN: &str = "08007";
 pub const CONNECTION_UNABLE_TO_ESTABLISH: &str = "08001";
 pub const PROTOCOL_VIOLATION: &str = "08P01";
 
@@ -51,6 +52,7 @@ pub const DEADLOCK_DETECTED: &str = "40P01";
 pub const INSUFFICIENT_PRIVILEGE: &str = "42501";
 pub const SYNTAX_ERROR: &str = "42601";
 pub const DUPLICATE_OBJECT: &str = "42710";
+pub const UNDEFINED_FUNCTION: &str = "42883";
 pub const UNDEFINED_OBJECT: &str = "42704";
 pub const INDETERMINATE_DATATYPE: &str = "42P18";
 pub const DUPLICATE_CURSOR: &str = "42P03";

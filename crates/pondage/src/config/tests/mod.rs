@@ -2,6 +2,7 @@ mod cache;
 mod cases;
 mod errors;
 mod options;
+mod procedures;
 mod redis;
 mod sources;
 
@@ -64,13 +65,14 @@ fn meaning(config: &Config) -> String {
 
 fn meaning_beside_pool(config: &Config) -> String {
     format!(
-        "{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}",
+        "{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}\n{:#?}",
         config.listen,
         config.runtime,
         config.auth,
         config.databases,
         config.users,
         config.cache,
+        config.procedures,
         config.redis,
         config.telemetry
     )

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::super::options::{self, Row, Section, TABLE};
 use super::super::value::{duration_text, Kind};
+use super::super::ProcedureOptions;
 use super::super::{changed_unreloadable, effective, show_config, Address, Config, Flags, Host};
 use super::{environment, meaning, meaning_beside_pool, Directory, PEM};
 
@@ -51,6 +52,14 @@ fn other(row: &Row, file: &str) -> String {
     }
 }
 
+/// The section with names that it may have.
+fn path(section: Section) -> &'static str {
+    match section {
+        Section::Procedure => "procedures.\"public.NAME\"",
+        other => other.path(),
+    }
+}
+
 /// What an option needs beside it.
 fn company(section: Section, name: &str, file: &str) -> String {
     match (section, name) {
@@ -68,6 +77,7 @@ fn company(section: Section, name: &str, file: &str) -> String {
         // The stream needs to know as whom to log in.
         (Section::Cache, "mode" | "password" | "password_file") => "user = \"u\"\n".to_owned(),
         (_, "cache") => "[cache]\nuser = \"u\"\n".to_owned(),
+        (Section::Procedure, "also") => "key = [\"p_w\"]\n".to_owned(),
         (Section::Auth, "query" | "query_database") => "query_user = \"q\"\n".to_owned(),
         _ => String::new(),
     }
@@ -83,7 +93,7 @@ fn every_option_changes_the_configuration() {
         for row in options::rows(section) {
             let file = if row.name == "users_file" { &users } else { &pem };
             let company = company(section, row.name, &pem);
-            let path = section.path();
+            let path = path(section);
             let rest = match section {
                 Section::DatabaseUser => "[users.NAME]\n",
                 Section::User => "[databases.NAME.users.NAME]\n",
@@ -110,7 +120,7 @@ fn defaults_are_valid_values_of_their_kind() {
     for row in TABLE {
         let Some(value) = row.default_value() else { continue };
         let (section, toml) = (row.sections[0], value.to_toml());
-        let text = format!("[{}]\n{} = {toml}\n", section.path(), row.name);
+        let text = format!("[{}]\n{} = {toml}\n", path(section), row.name);
         let rest = if section == Section::Database { "" } else { "[databases.NAME]\n" };
         let config = valid(&format!("{text}{rest}"));
         let plain = valid("[databases.NAME]\n");
@@ -120,6 +130,16 @@ fn defaults_are_valid_values_of_their_kind() {
                 config.pool("NAME", "a").expect("known"),
                 plain.pool("NAME", "a").expect("known")
             ),
+            // A section of its own says that calls travel, so what is compared is how.
+            Section::Procedure => {
+                let said = &config.procedures["public.NAME"];
+                let how = |options: &ProcedureOptions| {
+                    let names = (options.key.clone(), options.also.clone());
+                    let ways = (options.mode(), options.durable_ack());
+                    (names, ways, options.max_train(), options.retry())
+                };
+                assert_eq!(how(said), how(&ProcedureOptions::default()), "{}", row.name);
+            }
             _ => assert_eq!(meaning(&config), meaning(&plain), "{} = {toml}", row.name),
         }
     }

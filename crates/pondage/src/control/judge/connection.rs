@@ -8,7 +8,7 @@ use backend::login::{Credential, ServerError};
 use wire::pg::backend::tag;
 use wire::pg::frontend;
 
-use super::{catalogue, facts};
+use super::{catalogue, facts, routines, rows};
 use crate::config::PoolConfig;
 use crate::control::dial::Dialer;
 use crate::control::messages::OpenKind;
@@ -29,6 +29,18 @@ SELECT pg_catalog.current_setting('default_transaction_isolation'),
   pg_catalog.current_setting('default_transaction_read_only'),
   pg_catalog.current_setting('default_transaction_deferrable'),
   pg_catalog.current_setting('standard_conforming_strings')";
+
+/// Processes that wait for a heavyweight lock, with the first that blocks each.
+/// Source: PostgreSQL docs, "Session Information Functions" and "pg_stat_activity".
+const BLOCKED: (&str, &str) = (
+    "blocked",
+    r"
+SELECT a.pid, (pg_catalog.pg_blocking_pids(a.pid))[1]
+FROM pg_catalog.pg_stat_activity a
+WHERE a.wait_event_type OPERATOR(pg_catalog.=) 'Lock'::pg_catalog.text
+  AND a.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+LIMIT 256::pg_catalog.int4",
+);
 
 /// How the connection itself works: it must wait for nobody for long (a definition under change
 /// is locked), write nothing and compile nothing. Not every version knows every name.
@@ -162,7 +174,9 @@ impl Connection {
             frontend::put_bind(&mut out, b"", b"", &[]);
             frontend::put_execute(&mut out, b"", 0);
         }
-        for (name, text) in catalogue::STATEMENTS.into_iter().chain(facts::STATEMENTS) {
+        let statements = catalogue::STATEMENTS.into_iter().chain(facts::STATEMENTS);
+        for (name, text) in statements.chain(routines::STATEMENTS).chain([BLOCKED, rows::STATEMENT])
+        {
             frontend::put_parse(&mut out, name.as_bytes(), text.as_bytes(), b"");
         }
         frontend::put_sync(&mut out);
@@ -243,6 +257,13 @@ impl Connection {
                 _ => {}
             }
         }
+    }
+
+    /// Who waits for a lock, and one of those it waits for. Whose sessions this user may not see is
+    /// not told.
+    pub async fn blocked(&mut self) -> Result<Vec<(u32, u32)>, Failure> {
+        let rows = self.ask(&[(BLOCKED.0, &[])]).await?.into_iter().flatten();
+        Ok(rows.map(|mut row| (row.number(), row.number())).collect())
     }
 
     /// The types of a text's parameters and of the columns of its result. `types` are the

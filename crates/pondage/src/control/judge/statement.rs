@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use cache::written::Written;
-use sql::{Analysis, Cast, Name, Parser, Reads, Statement, Unparsed, Use};
+use sql::{Analysis, Cast, Name, Parser, Reads, Source, Statement, Unparsed, Use};
 use wire::pg::sqlstate;
 
 use super::cacheable::{Evidence, Reading};
@@ -100,6 +100,21 @@ impl Parsed {
         let write = parser.write(text, if readable { scan.literals() } else { &[] });
         Ok(Parsed { text: text.into(), analysis, literals, reads, write, locks })
     }
+
+    /// Of an INSERT with ON CONFLICT: the values of its row.
+    pub fn conflicts(&self) -> &[(String, Source)] {
+        self.write.as_ref().map_or(&[], |write| &write.conflicts)
+    }
+}
+
+/// The call that a statement consists of.
+pub fn call(parser: &impl Parser, text: &[u8]) -> Option<sql::Call> {
+    let text = std::str::from_utf8(text).ok().filter(|text| text.len() <= sql::TEXT_MAX)?;
+    let mut scan = sql::Scan::new();
+    if !scan.scan(text.as_bytes()) {
+        return None;
+    }
+    parser.call(text, scan.literals())
 }
 
 fn alone(reason: impl Into<String>) -> Verdict {
@@ -110,6 +125,8 @@ fn alone(reason: impl Into<String>) -> Verdict {
         reason,
         literals: None,
         writes: Writes::Anything,
+        call: None,
+        row: None,
     }
 }
 
@@ -255,7 +272,7 @@ async fn look(
         Share::Batch => evidence.judge(connection).await?.map(Arc::new),
         _ => Err(reason.clone()),
     };
-    Ok(Verdict { share, reason, literals, cache, writes })
+    Ok(Verdict { share, reason, literals, cache, writes, call: None, row: None })
 }
 
 /// A text that is a part of what is judged.

@@ -259,7 +259,7 @@ fn upstream(port: u16) -> Upstream {
 }
 
 fn judges() -> Judges {
-    Judges::new(Arc::new(Dialer::default()))
+    Judges::new(Arc::new(Dialer::default()), Arc::default())
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ impl Court {
         let server = Server::start().await;
         server.run(DATABASE).await;
         server.run(NEWER).await;
-        Court { server, judges: Judges::new(Arc::new(Dialer::default())) }
+        Court { server, judges: Judges::new(Arc::new(Dialer::default()), Arc::default()) }
     }
 
     fn config(&self) -> PoolConfig {

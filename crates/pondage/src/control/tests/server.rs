@@ -11,7 +11,8 @@ use wire::pg::auth::Secret;
 
 use super::certificates::Certificates;
 use crate::config::{
-    CacheMode, Coalesce, Freshness, Host, PoolConfig, PoolMode, ServerTls, ServerTlsMode, Upstream,
+    CacheMode, Calls, Coalesce, Freshness, Host, PoolConfig, PoolMode, ServerTls, ServerTlsMode,
+    Upstream,
 };
 use crate::demo::cluster::Cluster;
 
@@ -151,6 +152,7 @@ pub fn pool(upstream: Upstream) -> PoolConfig {
         coalesce: Coalesce::Batch,
         prepare_simple: true,
         coalesce_writes: false,
+        procedures: Calls::Off,
         coalesce_depth: 64,
         coalesce_short: Duration::from_millis(1),
         coalesce_stall: Duration::from_millis(20),

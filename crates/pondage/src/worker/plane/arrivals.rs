@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use backend::reply::Owner;
 use backend::statement::Statement;
+use wire::pg::backend::TxStatus;
 use wire::pg::frontend::Parse;
 
+use super::replies::queue_out;
 use super::trips::LONG_ANSWER_BYTES;
 use super::Plane;
+use crate::procedures::Travel;
 use crate::route::{Way, Why};
 use crate::session::client::Hold;
 use crate::session::explain::Last;
@@ -18,13 +21,25 @@ impl Plane {
     /// A statement that travelled with others is answered whole.
     pub(super) fn unit_answered(&mut self, slot: u32) {
         let client = &mut self.clients[slot];
-        let Some(mut unit) = client.unit.take() else { return };
-        if unit.way == Way::Train && !unit.done {
+        if client.unit.as_ref().is_some_and(|unit| unit.way == Way::Train && !unit.done) {
+            self.release_keys(slot);
+            self.rode(slot);
+            let client = &mut self.clients[slot];
+            let Some(unit) = &mut client.unit else { return };
             unit.done = true;
-            client.unit = Some(unit);
-            return;
+            if unit.tail {
+                if unit.travel == Travel::Batch {
+                    // The transaction is not the client's.
+                    if let Some(status) = client.out.last_mut() {
+                        *status = TxStatus::Idle.as_byte();
+                    }
+                }
+                return;
+            }
         }
-        let long = client.out.len() >= LONG_ANSWER_BYTES;
+        let client = &mut self.clients[slot];
+        let Some(unit) = client.unit.take() else { return };
+        let long = client.answered >= LONG_ANSWER_BYTES;
         if let Some(begun) = &mut client.begun {
             // The client thinks that it was in its transaction: ReadyForQuery, which is the last
             // that it was told and has not been written yet, says so.
@@ -33,7 +48,9 @@ impl Plane {
                 *status = begun.status().as_byte();
             }
         }
-        client.corked = false;
+        if std::mem::take(&mut client.corked) {
+            queue_out(client, slot, &mut self.written_clients);
+        }
         client.hold = Hold::No;
         let at = client.pool as usize;
         if !client.input.is_empty() {
@@ -122,8 +139,10 @@ impl Plane {
         let pool = &mut self.pools[conn.pool as usize];
         let (short, stall) = (pool.config.coalesce_short, pool.config.coalesce_stall);
         for shape in self.paced.drain(..) {
-            if let (Some(took), Some(shape)) = (took, pool.shapes.get_mut(shape)) {
-                shape.history.ran_among_others(took, short, stall);
+            match (took, pool.shapes.get_mut(shape)) {
+                (Some(took), Some(shape)) if shape.way == Way::Train => shape.history.rode(took),
+                (Some(took), Some(shape)) => shape.history.ran_among_others(took, short, stall),
+                _ => {}
             }
         }
     }

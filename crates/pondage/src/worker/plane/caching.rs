@@ -512,10 +512,10 @@ impl Plane {
         }
     }
 
-    /// Tells those who have named statements how these fare, for whoever is about to look.
-    pub(super) fn tell_names(&mut self) {
-        let caching = self.pools.iter_mut().filter(|pool| pool.cache.is_some());
-        caching.for_each(|pool| pool.shapes.tell());
+    /// Tells procedures and those who have named statements how these fare, for whoever is about to
+    /// look.
+    pub(super) fn tell_counted(&mut self) {
+        self.pools.iter_mut().for_each(|pool| pool.shapes.tell());
     }
 
     /// Forgets all plans of databases whose definitions or rights have changed.

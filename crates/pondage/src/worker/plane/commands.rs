@@ -58,8 +58,12 @@ impl Plane {
             }
             ToWorker::CacheReply { client, bytes } => self.cache_reply(client, &bytes),
             ToWorker::Snapshot { queries, reply } => {
-                self.tell_names();
+                self.tell_counted();
                 let _ = reply.send(Box::new(self.snapshot(queries)));
+            }
+            ToWorker::Running { database, reply } => {
+                // Who asked may have given up.
+                let _ = reply.send(self.running(&database));
             }
             ToWorker::Command { command, reply } => self.command(command, reply),
             ToWorker::Reload { config, tls } => self.reload(config, tls.is_some()),
@@ -79,6 +83,8 @@ impl Plane {
             | ToWorker::LinkOpened { .. }
             // Who waits is looked at at the end of every turn.
             | ToWorker::Applied
+            // Whoever waits for them looks at the end of the turn.
+            | ToWorker::KeysFree
             | ToWorker::RedisEvents => {}
         }
     }

@@ -1,9 +1,10 @@
 //! Whose statements may travel together: those of clients with equal settings, reads apart from
 //! writes.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
+use backend::climb::Climb;
+use backend::lanes::Lanes;
 use backend::settings::Settings;
 
 /// Groups of one pool; a client whose settings nobody else has when there are so many travels
@@ -23,14 +24,44 @@ pub struct Group {
     pub writes: bool,
     /// Texts can be read, and for writes: nobody has chosen how to commit or to wait for locks.
     sound: bool,
-    /// Clients whose statements wait, by arrival.
-    pub waiting: VecDeque<u32>,
+    /// Clients whose statements wait. Only writes have keys.
+    pub waiting: Lanes,
     pub carriers: Vec<u32>,
+    /// How many of them, if some of those who wait have keys.
+    pub climb: Climb,
     /// The one that stands in the pool's queue for all.
     pub queued: Option<u32>,
 }
 
+/// Servers that carry a group's reads while they keep up.
+const CARRIERS: usize = 2;
+
+/// And its writes, where some have keys, to begin with: while one waits for its flush others go on.
+const LANE_CARRIERS: usize = 4;
+
 impl Group {
+    pub fn most_carriers(&self) -> usize {
+        match (self.writes, self.waiting.has_keys()) {
+            (false, _) => CARRIERS,
+            (true, false) => 1,
+            (true, true) => self.climb.servers(),
+        }
+    }
+
+    /// Whoever has waited for long may have one more server. Where some have keys, that would only
+    /// be one more to wait for.
+    pub fn grows_impatient(&self) -> bool {
+        !(self.writes && self.waiting.has_keys())
+    }
+
+    /// How many of those who wait one train may take, so that other servers get some as well. The
+    /// pool has so many servers.
+    pub fn share(&self, servers: usize) -> usize {
+        let most = self.most_carriers().min(servers);
+        let free = most.saturating_sub(self.carriers.len()) + 1;
+        self.waiting.len().div_ceil(free).max(1)
+    }
+
     fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.carriers.is_empty() && self.queued.is_none()
     }
@@ -59,8 +90,9 @@ impl Company {
                     settings: settings.clone(),
                     writes,
                     sound: is_sound(settings, defaults, writes),
-                    waiting: VecDeque::new(),
+                    waiting: Lanes::default(),
                     carriers: Vec::new(),
+                    climb: Climb::new(LANE_CARRIERS),
                     queued: None,
                 });
                 self.groups.len() - 1
@@ -83,16 +115,18 @@ impl Company {
         self.groups.iter().flat_map(|group| group.carriers.iter().copied())
     }
 
-    /// How many wait for a server of the pool behind the one of them who stands in its queue.
+    /// How many wait for a server of the pool, or for others of their lanes, beside those who stand
+    /// in its queue.
     pub fn waiting_for_server(&self) -> usize {
-        let queued = self.groups.iter().filter(|group| group.queued.is_some());
-        queued.map(|group| group.waiting.len().saturating_sub(1)).sum()
+        let waiting =
+            |group: &Group| group.waiting.len().saturating_sub(usize::from(group.queued.is_some()));
+        self.groups.iter().map(waiting).sum()
     }
 
     /// Clients that wait, but for those that stand in the pool's queue.
     pub fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
         self.groups.iter().flat_map(|group| {
-            let gathered = group.waiting.iter().copied();
+            let gathered = group.waiting.waiting().map(|owner| owner.0);
             gathered.filter(|slot| group.queued != Some(*slot))
         })
     }
@@ -124,6 +158,10 @@ const UNSCANNABLE: [&str; 7] = ["BIG5", "GBK", "UHC", "GB18030", "SJIS", "SHIFT_
 
 #[cfg(test)]
 mod tests {
+    use backend::lanes::{Class, Keys};
+    use backend::moment::Moment;
+    use backend::reply::Owner;
+
     use super::*;
 
     fn of(pairs: &[(&str, &str)]) -> Arc<Settings> {
@@ -172,7 +210,7 @@ mod tests {
             let settings = of(&[("application_name", &n.to_string())]);
             let at = company.group(&settings, &Settings::default(), false).expect("there is room");
             if n % 4 == 0 {
-                company.groups[at].waiting.push_back(7);
+                company.groups[at].waiting.wait(Owner(7), Moment(0), Keys::new(), Class::default());
             }
         }
         assert!(company.groups.len() <= GROUPS_MAX);

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use backend::reply::Owner;
 use backend::statement::Statement;
 use wire::pg::backend::TxStatus;
 use wire::pg::frame::{Header, HEADER_BYTES};
@@ -11,7 +12,7 @@ use wire::pg::frontend::{self, tag};
 use super::caching::{Ask, Bound};
 use super::requests::Taken;
 use super::{Effect, Plane, PoolState, WHOLE_BYTES_MAX};
-use crate::config::{Coalesce, PoolMode};
+use crate::config::{Calls, Coalesce, PoolMode};
 use crate::control::messages::{PoolName, ToControl};
 use crate::route::{route, Verdict, Way, Why};
 use crate::session::client::{Hold, NONE};
@@ -33,7 +34,8 @@ impl Plane {
             return None;
         }
         let pool = &self.pools[client.pool as usize];
-        let off = pool.config.coalesce == Coalesce::Off || pool.config.mode == PoolMode::Session;
+        let off = pool.config.mode == PoolMode::Session
+            || pool.config.coalesce == Coalesce::Off && pool.config.procedures == Calls::Off;
         let joins = !off && !client.has_server() && client.begun.is_none();
         // What stands before it in the same transaction, or is still on its way, comes first.
         let kept = pool.cache.is_some()
@@ -83,7 +85,10 @@ impl Plane {
         if header.total < bytes.len() {
             return self.alone(slot, shape, Why::Pipelined);
         }
-        let way = self.way(slot, shape, text)?;
+        let Some(way) = self.way(slot, shape, text) else {
+            self.note_call(slot, shape, text, None);
+            return None;
+        };
         let mut unit = self.new_unit(slot, shape, way);
         unit.bytes.extend_from_slice(bytes);
         let client = &mut self.clients[slot];
@@ -104,6 +109,7 @@ impl Plane {
         }
         if way == Way::Train {
             self.note_writes(slot, text, None);
+            self.find_lane(slot, &mut unit, text, None);
         }
         self.enqueue(slot, unit)
     }
@@ -154,21 +160,25 @@ impl Plane {
             self.judge_alone(slot, shape, text);
             return None;
         }
-        let way = self.way(slot, shape, text)?;
+        let types = match (&asked.parse, &statement) {
+            (Some(parse), _) => parse.types,
+            (None, Some(statement)) => &statement.types,
+            (None, None) => return None,
+        };
+        let bind = frontend::bind_tail(asked.values).ok().map(|bind| (bind, types));
+        let Some(way) = self.way(slot, shape, text) else {
+            self.note_call(slot, shape, text, bind);
+            return None;
+        };
+        let mut unit = self.new_unit(slot, shape, way);
         if way == Way::Train {
-            let bind = frontend::bind_tail(asked.values).ok();
-            let types = match (&asked.parse, &statement) {
-                (Some(parse), _) => parse.types,
-                (None, Some(statement)) => &statement.types,
-                (None, None) => return None,
-            };
-            self.note_writes(slot, text, bind.map(|bind| (bind, types)));
+            self.note_writes(slot, text, bind);
+            self.find_lane(slot, &mut unit, text, bind);
         }
         let statement = match way {
             Way::Train => statement,
             _ => statement.or_else(|| self.unnamed(&asked)),
         };
-        let mut unit = self.new_unit(slot, shape, way);
         unit.form = Form::Extended;
         unit.statement = statement;
         unit.bytes.extend_from_slice(bytes);
@@ -322,7 +332,8 @@ impl Plane {
         let client = &mut self.clients[slot];
         let company = &mut self.pools[client.pool as usize].company;
         let group = company.find(&client.settings, unit.way == Way::Train)?;
-        company.groups[group].waiting.push_back(slot);
+        let (keys, class) = (unit.keys.clone(), unit.travel.class());
+        company.groups[group].waiting.wait(Owner(slot), unit.arrived, keys, class);
         client.unit = Some(unit);
         client.hold = Hold::Joined;
         (client.asked, client.began) = (now, now);

@@ -6,7 +6,8 @@ use backend::server::LastWords;
 use wire::pg::sqlstate;
 
 use super::{Place, Plane};
-use crate::route::Why;
+use crate::procedures::Travel;
+use crate::route::{Way, Why};
 use crate::session::client::{Hold, NONE};
 use crate::session::login::Refused;
 use crate::session::unit::Form;
@@ -17,13 +18,18 @@ const TRIES_MAX: u8 = 3;
 impl Plane {
     /// A statement came to nothing where it was, and left nothing: it is sent again.
     pub(super) fn unit_again(&mut self, slot: u32, again: Again) {
+        self.release_keys(slot);
         let client = &mut self.clients[slot];
         let Some(unit) = &mut client.unit else { return };
         if let Some(conn) = self.servers.get_mut(unit.server) {
             conn.carrier.leave(Owner(slot), true);
+            conn.spoiled = true;
+        }
+        if unit.travel == Travel::Batch {
+            unit.travel = Travel::Train;
         }
         let totals = &mut self.pools[client.pool as usize].totals.coalesced;
-        totals.skipped += 1;
+        totals.skipped += u64::from(again != Again::Conflict);
         match again {
             Again::Skipped => {}
             Again::Refused => {
@@ -42,7 +48,14 @@ impl Plane {
             Again::Hurried => {
                 // What it has been given so far was kept back.
                 client.out.clear();
-                return self.travel_alone(slot, Why::Again);
+                return self.travel_bare(slot);
+            }
+            Again::Conflict => {
+                client.out.clear();
+                (unit.tries, unit.retries) = (0, unit.retries.saturating_sub(1));
+                if let Some(shape) = self.pools[client.pool as usize].shapes.get_mut(unit.shape) {
+                    shape.retried += 1;
+                }
             }
         }
         self.requeue(slot);
@@ -53,24 +66,34 @@ impl Plane {
         let Some(group) = self.group_of(slot) else { return };
         let client = &mut self.clients[slot];
         let Some(unit) = &mut client.unit else { return };
-        unit.server = NONE;
+        (client.corked, client.answered) = (false, 0);
+        (unit.server, unit.held, unit.tail) = (NONE, false, false);
         unit.tries += 1;
         if unit.tries >= TRIES_MAX {
             return self.travel_alone(slot, Why::Again);
         }
         let (arrived, at) = (unit.arrived, client.pool as usize);
+        let (keys, class) = (unit.keys.clone(), unit.travel.class());
         if let Some(shape) = self.pools[at].shapes.get_mut(unit.shape) {
             shape.again += 1;
         }
-        let clients = &self.clients;
         let waiting = &mut self.pools[at].company.groups[group].waiting;
-        let earlier = |slot: &u32| {
-            let unit = clients.get(*slot).and_then(|client| client.unit.as_ref());
-            unit.is_some_and(|unit| unit.arrived <= arrived)
-        };
-        let place = waiting.partition_point(earlier);
-        waiting.insert(place, slot);
+        waiting.wait(Owner(slot), arrived, keys, class);
         self.shares(at as u32);
+    }
+
+    /// A statement can't ride with others: it goes without them. A call stays what can be tried
+    /// again after a deadlock, which is as likely now.
+    pub(super) fn travel_bare(&mut self, slot: u32) {
+        let unit = self.clients.get_mut(slot).and_then(|client| client.unit.as_mut());
+        match unit.filter(|unit| unit.retries > 0 && unit.travel != Travel::Each) {
+            Some(unit) => {
+                unit.travel = Travel::Each;
+                unit.keys.clear();
+                self.requeue(slot);
+            }
+            None => self.travel_alone(slot, Why::Again),
+        }
     }
 
     /// Makes the client's statement wait for a server of its own, as if it had just come.
@@ -94,16 +117,24 @@ impl Plane {
         let at = self.clients[slot].pool as usize;
         let pool = &mut self.pools[at];
         let of = &mut pool.company.groups[group];
-        of.waiting.retain(|waiting| *waiting != slot);
+        let keys = self.clients[slot].unit.as_ref().map(|unit| unit.keys.clone());
+        of.waiting.remove(Owner(slot), &keys.unwrap_or_default());
         if of.queued == Some(slot) {
             of.queued = None;
             pool.pool.leave(slot);
         }
     }
 
+    /// Its statement writes: what was sent of it can't be taken back.
+    fn rides_train(&self, slot: u32) -> bool {
+        let unit = self.clients.get(slot).and_then(|client| client.unit.as_ref());
+        unit.is_some_and(|unit| unit.way == Way::Train)
+    }
+
     /// A client goes, with its statement on its way or waiting.
     pub(super) fn unit_abandoned(&mut self, slot: u32) {
         self.leave_group(slot);
+        self.release_keys(slot);
         let Some(unit) = self.clients[slot].unit.take() else { return };
         self.clients[slot].corked = false;
         let server = unit.server;
@@ -135,10 +166,11 @@ impl Plane {
     /// The first statement on a server takes too long, or is to be cancelled: the others are sent
     /// again elsewhere, and their late answers are swallowed.
     pub(super) fn empty_carrier(&mut self, server: u32) {
+        let carrier = &self.servers[server].carrier;
+        let group_writes = carrier.owners().any(|owner| self.rides_train(owner.0));
         let conn = &mut self.servers[server];
         conn.carrier.close();
         let works_for = conn.server.works_for();
-        let group_writes = conn.carrier.owners().any(|owner| self.clients[owner.0].corked);
         if conn.server.is_dying() {
             // Its end tells what becomes of whom.
             return;
@@ -171,11 +203,14 @@ impl Plane {
             _ => Owner::NOBODY,
         };
         let pool = conn.pool as usize;
+        let unknown = refused.clone().code(sqlstate::TRANSACTION_RESOLUTION_UNKNOWN);
+        owners.iter().for_each(|owner| self.release_keys(owner.0));
         self.pools[pool].company.remove_carrier(server);
         self.close_server(server);
         for ((owner, begun), within) in owners.into_iter().zip(begun).zip(within) {
+            let trains = self.rides_train(owner.0);
             let Some(client) = self.clients.get_mut(owner.0) else { continue };
-            if !begun && told != owner && !client.corked {
+            if !begun && told != owner && !trains {
                 self.pools[pool].totals.coalesced.lost += 1;
                 self.requeue(owner.0);
                 continue;
@@ -184,6 +219,7 @@ impl Plane {
                 unit.server = NONE;
             }
             let silent = !client.corked && (within || told == owner);
+            let refused = if trains { &unknown } else { refused };
             self.close_client(owner.0, (!silent).then_some(refused));
         }
     }
@@ -197,7 +233,7 @@ impl Plane {
             return self.drop_request(slot);
         }
         let owner = Owner(slot);
-        let writes = self.clients[slot].corked;
+        let writes = self.rides_train(slot);
         let conn = &mut self.servers[server];
         if conn.server.is_dying() {
             return;
@@ -215,6 +251,21 @@ impl Plane {
             self.carries_nobody(server);
             self.travel_alone(slot, Why::Again);
             self.drop_request(slot);
+        } else if let Some(unit) = &mut self.clients[slot].unit {
+            unit.cancelled = !unit.done;
+        }
+    }
+
+    /// Cancels what a server works on, if that was wished for before it was its turn.
+    pub(super) fn cancel_late(&mut self, server: u32) {
+        let conn = &mut self.servers[server];
+        let Some(owner) = conn.server.works_for() else { return };
+        let unit = self.clients.get_mut(owner.0).and_then(|client| client.unit.as_mut());
+        let Some(unit) = unit.filter(|unit| unit.cancelled) else { return };
+        unit.cancelled = false;
+        if !conn.server.is_dying() {
+            conn.server.cancelling = Some(owner);
+            self.cancel_server(server);
         }
     }
 

@@ -12,6 +12,7 @@ mod auditing;
 mod beginning;
 mod cache_commands;
 mod caching;
+mod calls;
 mod commands;
 mod company;
 mod joining;
@@ -37,6 +38,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use backend::carrier::Carrier;
+use backend::keys::Held;
 use backend::login::Credential;
 use backend::moment::Moment;
 use backend::pool::{self, Budget};
@@ -91,6 +93,8 @@ pub struct Common {
     statements: Numbers,
     ids: AtomicU64,
     pub caches: Arc<Caches>,
+    /// Of calls that are on their way.
+    pub(super) keys: Held,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -199,6 +203,10 @@ pub struct ServerConn {
     pub place: Place,
     /// Whose statements it carries.
     pub carrier: Carrier,
+    /// The transaction that several calls share has failed.
+    pub spoiled: bool,
+    /// How often the tail of its train was sent.
+    pub tails: u8,
     pub client: u32,
     pub ends: Ends,
     pub tls: Arc<str>,
@@ -315,6 +323,8 @@ pub struct Plane {
     shared: Vec<u32>,
     /// Shapes of the statements that a server has just answered.
     paced: Vec<u32>,
+    /// Who boards a trip, kept for its room.
+    rides: Vec<Owner>,
     pub effects: Vec<Effect>,
     /// Connections with bytes to write.
     pub written_clients: Vec<u32>,
@@ -379,6 +389,7 @@ impl Plane {
             spare_units: Vec::new(),
             shared: Vec::new(),
             paced: Vec::new(),
+            rides: Vec::new(),
             effects: Vec::new(),
             written_clients: Vec::new(),
             written_servers: Vec::new(),
@@ -465,7 +476,9 @@ impl Plane {
             asking: NONE,
             last: None,
             alone: None,
+            answered: 0,
             corked: false,
+            running: None,
             fill: None,
             reads: None,
             wrote: None,

@@ -75,6 +75,8 @@ impl Plane {
             pool: at,
             place: Place::Idle,
             carrier: Carrier::new(self.now),
+            spoiled: false,
+            tails: 0,
             client: NONE,
             ends: opened.ends,
             tls: opened.tls.as_str().into(),

@@ -5,6 +5,7 @@ use backend::server::LastWords;
 use wire::pg::backend::{ErrorReply, TxStatus};
 use wire::pg::{backend as reply, sqlstate};
 
+use super::trains::NOT_COMPLETED;
 use super::trips::LONG_ANSWER_BYTES;
 use super::{Place, Plane, BUFFER_BYTES};
 use crate::config::{Coalesce, PoolMode};
@@ -47,6 +48,7 @@ impl Replies for Sink<'_> {
         if let Some(client) = self.clients.get_mut(owner.0) {
             ensure_out(&mut client.out, self.buffers);
             client.out.extend_from_slice(bytes);
+            client.answered += bytes.len();
             if let Some(fill) = &mut client.fill {
                 fill.take(bytes);
             }
@@ -147,7 +149,8 @@ impl Plane {
             if let Some(train) = Plane::train_of(owner) {
                 match happened {
                     Happened::SetupDone => self.train_arrived(train),
-                    _ => self.server_lost(train, "a train of writes could not be completed"),
+                    Happened::SetupFailed(error) => self.tail_failed(train, &error),
+                    _ => self.server_lost(train, NOT_COMPLETED),
                 }
                 continue;
             }
@@ -202,6 +205,13 @@ impl Plane {
                 client.copies_in = false;
                 if let Some(unit) = &mut client.unit {
                     unit.failed = true;
+                    if let Some(conn) = self.servers.get_mut(server) {
+                        conn.spoiled = true;
+                    }
+                } else if let Some(shape) =
+                    self.pools[client.pool as usize].shapes.get_mut(client.asking)
+                {
+                    shape.errors += 1;
                 }
             }
             Happened::SetupDone => {
@@ -218,7 +228,7 @@ impl Plane {
     pub(super) fn answered(&mut self, slot: u32, status: TxStatus) {
         let now = self.now;
         let unit = self.clients[slot].unit.as_ref();
-        if unit.is_none_or(|unit| unit.way != Way::Train || unit.done) {
+        if unit.is_none_or(|unit| !unit.tail || unit.done) {
             self.read_answered(slot);
             self.tell_written(slot, status);
         }
@@ -248,6 +258,7 @@ impl Plane {
                 reads.portal = None;
             }
         }
+        client.answered = 0;
         client.asked = now;
         client.active = now;
         client.copies_in = false;
@@ -266,9 +277,10 @@ impl Plane {
         let client = &mut self.clients[slot];
         let id = std::mem::replace(&mut client.asking, NONE);
         client.alone = None;
+        client.running = None;
         let took = self.now.since(client.asked);
         let Some(conn) = self.servers.get(client.server) else { return };
-        let long = client.out.len() >= LONG_ANSWER_BYTES;
+        let long = client.answered >= LONG_ANSWER_BYTES;
         let pool = &mut self.pools[client.pool as usize];
         let Some(shape) = pool.shapes.get_mut(id) else { return };
         client.last = Some(Last {

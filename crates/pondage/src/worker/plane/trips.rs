@@ -8,16 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backend::carrier::TRIPS_MAX;
+use backend::keys::{Workers, KEPT_FOR};
+use backend::lanes::Train;
 use backend::moment::Moment;
 use backend::reply::Owner;
 use backend::settings::Settings;
 
-use super::{Place, Plane};
+use super::{Effect, Place, Plane, PoolState};
+use crate::control::messages::ToWorker;
+use crate::procedures::Travel;
 use crate::route::{Way, Why};
 use crate::session::client::NONE;
 
-/// Servers that carry a group's statements while they keep up.
-const CARRIERS: usize = 2;
+/// Servers that carry trains of one group at the most.
+const CARRIERS_MAX: usize = 32;
 
 /// Statements that have waited so long may have another server.
 const PATIENCE: Duration = Duration::from_millis(1);
@@ -31,6 +35,10 @@ impl Plane {
         for turn in 0..self.shared.len() {
             let at = self.shared[turn];
             for group in 0..self.pools[at as usize].company.groups.len() {
+                let pool = &mut self.pools[at as usize];
+                let most = pool.config.pool_size as usize;
+                pool.company.groups[group].waiting.unpark();
+                pool.company.groups[group].climb.look(self.now, most.min(CARRIERS_MAX));
                 while self.send_some(at, group) {}
             }
         }
@@ -55,17 +63,16 @@ impl Plane {
         let now = self.now;
         let pool = &self.pools[at as usize];
         let of = &pool.company.groups[group];
-        let Some(&first) = of.waiting.front() else { return false };
+        let Some((first, arrived)) = of.waiting.first() else { return false };
+        let first = first.0;
         if pool.paused || of.queued.is_some() {
             return false;
         }
-        let arrived = self.clients[first].unit.as_ref().map_or(now, |unit| unit.arrived);
         // Who waits for a server of its own and came first is not overtaken.
         let overtakes = pool.pool.oldest_waiting().is_some_and(|(_, since)| since < arrived);
         let carrier = if overtakes { None } else { self.carrier_with_room(at, group) };
         if let Some(server) = carrier {
-            self.load(server, group);
-            return true;
+            return self.load(server, group);
         }
         let pool = &self.pools[at as usize];
         let of = &pool.company.groups[group];
@@ -73,15 +80,15 @@ impl Plane {
             let conn = &self.servers[**server];
             !conn.carrier.is_closed() && !self.retires(conn)
         });
-        let most = if of.writes { 1 } else { CARRIERS };
-        let impatient = now.since(arrived) >= PATIENCE;
+        let most = of.most_carriers();
+        let impatient = of.grows_impatient() && now.since(arrived) >= PATIENCE;
         if !(open.count() < most || impatient || overtakes) {
+            self.pools[at as usize].company.groups[group].climb.full();
             return false;
         }
         if let Some(server) = self.idle_with(at, &of.settings.clone()) {
             self.carry(server, group);
-            self.load(server, group);
-            return true;
+            return self.load(server, group);
         }
         if pool.pool.idle().is_empty() || pool.pool.waiting() > 0 {
             self.queue_up(at, group, first, arrived);
@@ -175,47 +182,109 @@ impl Plane {
         conn.last_client = 0;
     }
 
-    /// Writes one trip.
-    fn load(&mut self, server: u32, group: usize) {
-        let conn = &self.servers[server];
-        let at = conn.pool as usize;
-        let config = &self.pools[at].config;
+    /// Writes one trip. False: nobody who waits may be on it.
+    fn load(&mut self, server: u32, group: usize) -> bool {
+        let at = self.servers[server].pool as usize;
         let writes = self.pools[at].company.groups[group].writes;
-        let trips = if writes { 1 } else { TRIPS_MAX };
-        let room = conn.carrier.room(config.coalesce_depth as usize, trips);
-        if writes {
-            self.begin_train(server);
+        let mut rides = std::mem::take(&mut self.rides);
+        let mut alone = Vec::new();
+        self.board(server, group, &mut rides, &mut alone);
+        for owner in alone {
+            self.travel_bare(owner.0);
         }
-        // What is slow makes short trips: the last of one is not to wait until it stalls.
-        let budget = self.pools[at].config.coalesce_stall / 2;
-        let mut expected = Duration::ZERO;
+        let loaded = !rides.is_empty();
+        let travel = self.travels(&rides);
+        // One alone commits as it would on a connection of its client's.
+        let several = writes && rides.len() > 1;
+        let train = several && travel.waits_for_tail();
+        if train {
+            self.begin_train(server, travel);
+        }
         let mut open = false;
-        for _ in 0..room {
-            if expected > budget {
-                break;
-            }
-            let waiting = &mut self.pools[at].company.groups[group].waiting;
-            let Some(slot) = waiting.pop_front() else { break };
+        for owner in rides.drain(..) {
+            let slot = owner.0;
             let Some(mut unit) = self.clients.get_mut(slot).and_then(|client| client.unit.take())
             else {
                 continue;
             };
-            let shape = self.pools[at].shapes.get(unit.shape);
-            expected += shape.map_or(Duration::ZERO, |shape| shape.history.pace());
             let conn = &mut self.servers[server];
-            conn.carrier.board(Owner(slot), self.now);
+            conn.carrier.board(owner, self.now);
             (unit.server, unit.unparsed) = (server, false);
+            unit.held = several || unit.retries > 0;
+            unit.tail = train;
             open = self.write_unit(server, slot, &unit, open);
-            self.clients[slot].corked = writes;
+            self.clients[slot].corked = unit.held;
             self.clients[slot].unit = Some(unit);
         }
+        self.rides = rides;
         if open {
             self.end_batch(server);
         }
-        let pool = &mut self.pools[at];
+        if !loaded {
+            self.settle_carrier(server);
+            return false;
+        }
+        self.depart(server);
+        if train {
+            self.end_train(server, travel);
+        }
+        true
+    }
+
+    /// Chooses who rides: what has waited longest, as long as it is not too much for one trip.
+    fn board(&mut self, server: u32, group: usize, rides: &mut Vec<Owner>, alone: &mut Vec<Owner>) {
+        let carrier = &self.servers[server].carrier;
+        let at = self.servers[server].pool as usize;
+        let PoolState { company, config, shapes, .. } = &mut self.pools[at];
+        let of = &mut company.groups[group];
+        let writes = of.writes;
+        let trips = if of.writes { 1 } else { TRIPS_MAX };
+        let mut most = carrier.room(config.coalesce_depth as usize, trips);
+        if of.writes {
+            most = most.min(of.share(config.pool_size as usize));
+        }
+        // What is slow makes short trips: the last of one is not to wait until it stalls.
+        let budget = config.coalesce_stall / 2;
+        let mut expected = Duration::ZERO;
+        let (has_room, mut taken) = (most > 0, 0);
+        let clients = &self.clients;
+        let mut goes_on = |owner: Owner| {
+            let unit = clients.get(owner.0).and_then(|client| client.unit.as_ref());
+            let shape = unit.and_then(|unit| shapes.get(unit.shape));
+            expected += shape.map_or(Duration::ZERO, |shape| match writes {
+                true => shape.history.work(),
+                false => shape.history.pace(),
+            });
+            most = most.min(unit.map_or(0, |unit| usize::from(unit.max_train)));
+            taken += 1;
+            taken < most && expected <= budget
+        };
+        let (common, worker, now) = (&self.common, self.worker, self.now);
+        let (shares_keys, mut wakes) = (self.config.runtime.workers > 1, 0);
+        let mut train = Train {
+            rides,
+            alone,
+            goes_on: &mut goes_on,
+            has_room,
+            reserve: &mut |keys| !shares_keys || common.keys.take(keys, worker, now, &mut wakes),
+            class: None,
+        };
+        of.waiting.load(server, &mut train);
+        self.wake_for_keys(wakes);
+    }
+
+    /// How a train travels, which is the same for all who ride.
+    fn travels(&self, rides: &[Owner]) -> Travel {
+        let first = rides.first().and_then(|owner| self.clients.get(owner.0));
+        first.and_then(|client| client.unit.as_ref()).map_or(Travel::Train, |unit| unit.travel)
+    }
+
+    /// What has boarded is written.
+    fn depart(&mut self, server: u32) {
+        let conn = &mut self.servers[server];
+        let pool = &mut self.pools[conn.pool as usize];
         pool.totals.coalesced.trips += 1;
         pool.totals.server_assignment_count += 1;
-        let conn = &mut self.servers[server];
         let company = conn.carrier.len().min(usize::from(u16::MAX)) as u16;
         for owner in conn.carrier.boarding() {
             let Some(client) = self.clients.get_mut(owner.0) else { continue };
@@ -226,8 +295,36 @@ impl Plane {
             pool.totals.wait_time.record(waited);
         }
         conn.carrier.depart();
-        if writes {
-            self.end_train(server);
+    }
+
+    /// Workers that wait for keys which are free now.
+    fn wake_for_keys(&mut self, wakes: Workers) {
+        for worker in 0..self.config.runtime.workers.min(64) as u8 {
+            if wakes & 1 << worker != 0 && worker != self.worker {
+                self.effects.push(Effect::Peer(worker, ToWorker::KeysFree));
+            }
+        }
+    }
+
+    /// A statement on a train was answered.
+    pub(super) fn rode(&mut self, slot: u32) {
+        let Some(group) = self.group_of(slot) else { return };
+        let pool = self.clients[slot].pool as usize;
+        self.pools[pool].company.groups[group].climb.done();
+    }
+
+    /// A statement on a train holds no lock any more: it has committed, or failed.
+    pub(super) fn release_keys(&mut self, slot: u32) {
+        let Some(group) = self.group_of(slot) else { return };
+        let client = &self.clients[slot];
+        let Some(unit) = client.unit.as_ref().filter(|unit| unit.server != NONE && !unit.done)
+        else {
+            return;
+        };
+        self.pools[client.pool as usize].company.groups[group].waiting.done(&unit.keys);
+        if self.config.runtime.workers > 1 {
+            let wakes = self.common.keys.give(&unit.keys, self.worker, self.now);
+            self.wake_for_keys(wakes);
         }
     }
 
@@ -236,7 +333,7 @@ impl Plane {
     pub(super) fn settle_carrier(&mut self, server: u32) {
         let conn = &mut self.servers[server];
         if !conn.server.is_quiet() || !conn.carrier.is_empty() {
-            return;
+            return self.cancel_late(server);
         }
         conn.place = Place::Cleaning;
         conn.server.cancelling = None;
@@ -270,11 +367,13 @@ impl Plane {
             let stalls =
                 carriers.filter_map(move |server| self.servers[server].carrier.stalls_at(limit));
             let waits = pool.company.groups.iter().filter_map(|group| {
-                let &first = group.waiting.front().filter(|_| group.queued.is_none())?;
-                let unit = self.clients.get(first)?.unit.as_ref()?;
-                (!pool.paused).then(|| unit.arrived.after(PATIENCE))
+                let waits = group.queued.is_none() && group.grows_impatient();
+                let (_, arrived) = group.waiting.first().filter(|_| waits)?;
+                (!pool.paused).then(|| arrived.after(PATIENCE))
             });
-            stalls.chain(waits)
+            let groups = pool.company.groups.iter();
+            let parked = groups.filter(|group| group.waiting.is_parked());
+            stalls.chain(waits).chain(parked.map(|_| self.now.after(KEPT_FOR)))
         });
         due.chain(self.pulses_due()).min()
     }

@@ -17,15 +17,16 @@ impl Plane {
     /// Writes one statement. `open`: a batch without its Sync is before it. Whether one is behind.
     pub(super) fn write_unit(&mut self, server: u32, slot: u32, unit: &Unit, open: bool) -> bool {
         let owner = Owner(slot);
-        let hurried = unit.way == Way::Train;
+        let guest = if unit.held { Guest::Hurried } else { Guest::Plain };
+        let repeats = unit.retries > 0;
         let shares = unit.way == Way::Batch && unit.form != Form::Query;
         if open && !shares {
             self.end_batch(server);
         }
         match unit.form {
             Form::Query => {
-                let guest = if hurried { Guest::Hurried } else { Guest::Plain };
-                self.send(server, Request::forward(owner, Kind::Query).guest(guest), |out| {
+                let request = Request::forward(owner, Kind::Query).guest(guest).repeating(repeats);
+                self.send(server, request, |out| {
                     out.extend_from_slice(&unit.bytes);
                 });
                 return false;
@@ -37,7 +38,13 @@ impl Plane {
             let part = Fate::Made(Made::ReadyForQuery);
             self.send(server, Request::with_fate(owner, Kind::Part, part), |_| {});
         } else {
-            self.send(server, Request::forward(owner, Kind::Sync), frontend::put_sync);
+            let sync = Request::forward(owner, Kind::Sync);
+            let sync = match unit.way {
+                // A commit may fail.
+                Way::Train => sync.guest(guest).repeating(repeats),
+                _ => sync,
+            };
+            self.send(server, sync, frontend::put_sync);
         }
         shares
     }
@@ -66,11 +73,12 @@ impl Plane {
         // A named statement takes the place of the client's unnamed one.
         let stands_in = asked.parse.is_some() && unit.statement.is_some();
         let guest = match unit.way {
-            Way::Train => Guest::Hurried,
+            _ if unit.held => Guest::Hurried,
             _ if stands_in => Guest::StandIn,
             _ => Guest::Plain,
         };
-        let request = |kind| Request::forward(owner, kind).guest(guest);
+        let repeats = unit.retries > 0;
+        let request = |kind| Request::forward(owner, kind).guest(guest).repeating(repeats);
         match (&asked.parse, &unit.statement) {
             (Some(parse), None) => {
                 self.next_stamp += 1;
