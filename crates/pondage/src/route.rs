@@ -316,25 +316,23 @@ impl fmt::Display for Why {
 
 /// How a lone autocommit statement of this shape travels.
 pub fn route(config: &PoolConfig, verdict: Option<&Verdict>, history: &History) -> (Way, Why) {
-    // One that only reads travels with other reads.
-    let writes = verdict.filter(|verdict| verdict.share < Share::Pipeline);
-    let call = writes.and_then(|verdict| verdict.call.as_deref());
-    let travel = call.and_then(|call| call.procedure.plan().travel(config.procedures));
-    if config.coalesce == Coalesce::Off && travel.is_none() {
+    if config.coalesce == Coalesce::Off {
         return (Way::Alone, Why::Off);
     }
     if history.alone < ALONE_FIRST {
         return (Way::Alone, Why::New);
     }
     let Some(verdict) = verdict else { return (Way::Alone, Why::Unjudged) };
-    if travel.is_some() {
-        // However long it takes, it is not for others of its lane to go before.
-        return match history.banned {
-            0 => (Way::Train, Why::Free),
-            _ => (Way::Alone, Why::Slow),
-        };
-    }
+    let rides = || {
+        let plan = verdict.call.as_ref().map(|call| call.procedure.plan());
+        plan.is_some_and(|plan| plan.travel(config.procedures).is_some())
+    };
     let way = match verdict.share {
+        // However long it takes; but what answers at length would be held back.
+        Share::Alone | Share::Write if rides() => match history.banned {
+            0 => Way::Train,
+            _ => return (Way::Alone, Why::Slow),
+        },
         Share::Alone => return (Way::Alone, Why::Judged),
         Share::Write if !config.coalesce_writes => return (Way::Alone, Why::WritesOff),
         Share::Write => Way::Train,

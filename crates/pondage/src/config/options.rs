@@ -489,7 +489,7 @@ pub static TABLE: &[Row] = &[
         "Which standalone calls of functions and procedures travel in lanes and trains \
          ([Procedure calls](procedures.md)): `declared`: those of which a comment, the \
          configuration or `SET PROCEDURE` says something; `auto`: also those whose bodies tell \
-         which rows they lock; `off`: none."),
+         which rows they lock; `off`: none. Needs `coalesce` to be on."),
     row(POOLS, "coalesce_depth", Kind::Count { least: 1, most: limit::DEPTH },
         Preset::Count(default::COALESCE_DEPTH), &[],
         "Statements of different clients that may be in flight on one server."),

@@ -15,7 +15,7 @@ use super::stats::Calls as Counts;
 use super::table::{Table, Value};
 use super::{columns, view, Failure};
 use crate::config::nearest::nearest;
-use crate::config::{is_console, Calls, Config, PoolConfig, PoolMode, ProcedureOptions};
+use crate::config::{is_console, Calls, Coalesce, Config, PoolConfig, PoolMode, ProcedureOptions};
 use crate::control::messages::ConsoleUser;
 use crate::procedures::{KeyOrigin, Plan, Procedure, Travel};
 use crate::worker::snapshot::PoolSnapshot;
@@ -208,19 +208,20 @@ impl Operator {
     }
 }
 
-/// What the users that no section names have for `procedures`; in session mode nothing travels.
+/// What the users that no section names have for `procedures`; where nothing travels, nothing.
 fn calls_of(config: &Config, database: &str) -> Calls {
-    match config.pool(database, "") {
-        Ok(pool) if pool.mode != PoolMode::Session => pool.procedures,
+    match (config.pool(database, ""), forbidden(config, database)) {
+        (Ok(pool), None) => pool.procedures,
         _ => Calls::Off,
     }
 }
 
 fn forbidden(config: &Config, database: &str) -> Option<String> {
     let pool = config.pool(database, "").ok()?;
-    match (pool.mode, pool.procedures) {
-        (PoolMode::Session, _) => Some(format!("database {database} is in session mode")),
-        (_, Calls::Off) => Some(format!("procedures = \"off\" for database {database}")),
+    match (pool.mode, pool.coalesce, pool.procedures) {
+        (PoolMode::Session, ..) => Some(format!("database {database} is in session mode")),
+        (_, Coalesce::Off, _) => Some(format!("coalesce = \"off\" for database {database}")),
+        (.., Calls::Off) => Some(format!("procedures = \"off\" for database {database}")),
         _ => None,
     }
 }

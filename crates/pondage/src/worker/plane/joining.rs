@@ -12,7 +12,7 @@ use wire::pg::frontend::{self, tag};
 use super::caching::{Ask, Bound};
 use super::requests::Taken;
 use super::{Effect, Plane, PoolState, WHOLE_BYTES_MAX};
-use crate::config::{Calls, Coalesce, PoolMode};
+use crate::config::{Coalesce, PoolMode};
 use crate::control::messages::{PoolName, ToControl};
 use crate::route::{route, Verdict, Way, Why};
 use crate::session::client::{Hold, NONE};
@@ -34,8 +34,7 @@ impl Plane {
             return None;
         }
         let pool = &self.pools[client.pool as usize];
-        let off = pool.config.mode == PoolMode::Session
-            || pool.config.coalesce == Coalesce::Off && pool.config.procedures == Calls::Off;
+        let off = pool.config.coalesce == Coalesce::Off || pool.config.mode == PoolMode::Session;
         let joins = !off && !client.has_server() && client.begun.is_none();
         // What stands before it in the same transaction, or is still on its way, comes first.
         let kept = pool.cache.is_some()
