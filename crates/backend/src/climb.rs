@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::moment::Moment;
 
 /// What was done is compared from window to window.
-const WINDOW: Duration = Duration::from_millis(500);
+const WINDOW: Duration = Duration::from_secs(1);
 
 /// Answers in a window that say something.
 const DONE_MIN: u32 = 200;
@@ -18,7 +18,7 @@ const DONE_MIN: u32 = 200;
 const FULL_MIN: u32 = 20;
 
 /// More or less by so many of a hundred is no chance.
-const TELLING: u64 = 3;
+const TELLING: u64 = 5;
 
 /// Where more and fewer are as good, the next try waits so many windows.
 const REST: u32 = 10;
@@ -116,15 +116,15 @@ mod tests {
     fn run(climb: &mut Climb, windows: u64, most: usize, rate: impl Fn(usize, u64) -> u64) -> u64 {
         let mut sum = 0;
         for at in 1..=windows {
-            let done = rate(climb.servers(), at) / 2;
+            let done = rate(climb.servers(), at);
             sum += done;
             for _ in 0..done {
                 climb.done();
                 climb.full();
             }
-            climb.look(Moment(at * 500_000), most);
+            climb.look(Moment(at * 1_000_000), most);
         }
-        sum / windows * 2
+        sum / windows
     }
 
     #[test]
@@ -154,10 +154,10 @@ mod tests {
         let mut climb = Climb::new(4);
         for at in 1..100 {
             (0..5_000).for_each(|_| climb.done());
-            climb.look(Moment(at * 500_000), 16);
+            climb.look(Moment(at * 1_000_000), 16);
         }
         assert_eq!(climb.servers(), 4);
-        climb.look(Moment(200 * 500_000), 3);
+        climb.look(Moment(200 * 1_000_000), 3);
         assert_eq!(climb.servers(), 3, "there are no more");
     }
 }

@@ -36,8 +36,9 @@ pub struct Group {
 /// Servers that carry a group's reads while they keep up.
 const CARRIERS: usize = 2;
 
-/// And its writes, where some have keys, to begin with: while one waits for its flush others go on.
-const LANE_CARRIERS: usize = 4;
+/// And its writes, where some have keys, to begin with: while one waits for its flush another goes
+/// on. Each more makes shorter trains.
+const LANE_CARRIERS: usize = 2;
 
 impl Group {
     pub fn most_carriers(&self) -> usize {
