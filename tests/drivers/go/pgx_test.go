@@ -496,3 +496,47 @@ func expectOwn(ctx context.Context, on querier, own string) error {
 	}
 	return nil
 }
+
+// Calls of one row at the same time: they ride trains, which do not wait for the disk, and each has
+// its own answer.
+func TestCallsOfOneRowRideTrains(t *testing.T) {
+	ctx, conn := open(t, nil)
+	name := table(t, ctx, conn, " (id int primary key, n int default 0, rode bool default false)")
+	must(t, exec(ctx, conn, "insert into "+name+" (id) select generate_series(1, 3)"))
+	must(t, exec(ctx, conn, "create procedure add_"+name+"(p_id int, inout p_n int) language plpgsql as $$ begin"+
+		" update "+name+" set n = n + 1, rode = rode or current_setting('synchronous_commit') = 'off'"+
+		" where id = p_id returning n into p_n; end $$"))
+	must(t, exec(ctx, conn, "comment on procedure add_"+name+" is '@pondage key=p_id'"))
+	rounds, rode := 0, false
+	for ; !rode && rounds < 20; rounds++ {
+		together(t, connections, connections, func(mark int) error {
+			own, err := connect(ctx, nil)
+			if err != nil {
+				return err
+			}
+			defer own.Close(ctx)
+			last := 0
+			for range 20 {
+				var n int
+				if err := own.QueryRow(ctx, "call add_"+name+"($1, 0)", mark%3+1).Scan(&n); err != nil {
+					return err
+				}
+				if n <= last {
+					return fmt.Errorf("got %d after %d", n, last)
+				}
+				last = n
+			}
+			return nil
+		})
+		must(t, conn.QueryRow(ctx, "select bool_or(rode) from "+name).Scan(&rode))
+	}
+	if !rode {
+		t.Error("no call rode a train")
+	}
+	var total int
+	must(t, conn.QueryRow(ctx, "select sum(n)::int from "+name).Scan(&total))
+	if total != rounds*connections*20 {
+		t.Errorf("got %d, want %d", total, rounds*connections*20)
+	}
+	must(t, exec(ctx, conn, "drop procedure add_"+name))
+}

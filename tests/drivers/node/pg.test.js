@@ -246,3 +246,36 @@ test('no reply goes to another connection', LIMIT, async () => {
   }))
   await pool.end()
 })
+
+withClient('calls of one row at the same time ride trains, each with its own answer', async (client, table) => {
+  await client.query(`create table ${table} (id int primary key, n int default 0, rode bool default false)`)
+  await client.query(`insert into ${table} (id) select generate_series(1, 3)`)
+  // A train's calls do not wait for the disk.
+  await client.query(`create function add_${table}(p_id int) returns int language plpgsql as $$
+    declare counted int; begin
+      update ${table} set n = n + 1, rode = rode or current_setting('synchronous_commit') = 'off'
+      where id = p_id returning n into counted; return counted; end $$`)
+  await client.query(`comment on function add_${table} is '@pondage key=p_id'`)
+  const pool = new pg.Pool({ max: CONNECTIONS, connectionTimeoutMillis: 20_000 })
+  let rounds = 0
+  let rode = false
+  for (; !rode && rounds < 20; rounds++) {
+    await Promise.all(Array.from({ length: CONNECTIONS }, async (_, mark) => {
+      let last = 0
+      for (let turn = 0; turn < 20; turn++) {
+        const values = [mark % 3 + 1]
+        const text = `select add_${table}($1) as n`
+        const query = turn % 2 ? { name: `add_${table}`, text, values } : { text, values }
+        const { n } = (await pool.query(query)).rows[0]
+        assert.ok(n > last)
+        last = n
+      }
+    }))
+    rode = (await client.query(`select bool_or(rode) as rode from ${table}`)).rows[0].rode
+  }
+  await pool.end()
+  assert.ok(rode)
+  const { total } = (await client.query(`select sum(n)::int as total from ${table}`)).rows[0]
+  assert.equal(total, rounds * CONNECTIONS * 20)
+  await client.query(`drop function add_${table}`)
+})

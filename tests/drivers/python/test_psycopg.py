@@ -303,3 +303,35 @@ def test_no_reply_goes_to_another_connection():
 
     with concurrent.futures.ThreadPoolExecutor(CONNECTIONS) as workers:
         assert sorted(workers.map(work, range(CONNECTIONS))) == list(range(CONNECTIONS))
+
+
+def test_calls_of_one_row_ride_trains(conn, table):
+    """At the same time, each with its own answer; a train's calls do not wait for the disk."""
+    conn.execute(
+        f"create table {table} (id int primary key, n int default 0, rode bool default false)"
+    )
+    conn.execute(f"insert into {table} (id) select generate_series(1, 3)")
+    conn.execute(
+        f"create procedure add_{table}(p_id int, inout p_n int) language plpgsql as $$ begin"
+        f" update {table} set n = n + 1,"
+        " rode = rode or current_setting('synchronous_commit') = 'off'"
+        " where id = p_id returning n into p_n; end $$"
+    )
+    conn.execute(f"comment on procedure add_{table} is '@pondage key=p_id'")
+
+    def work(mark):
+        with connect(autocommit=True, prepare_threshold=5) as own:
+            text = f"call add_{table}(%s, %s)"
+            return [own.execute(text, (mark % 3 + 1, 0)).fetchone()[0] for _ in range(20)]
+
+    rounds, rode = 0, False
+    with concurrent.futures.ThreadPoolExecutor(CONNECTIONS) as workers:
+        while not rode and rounds < 20:
+            rounds += 1
+            for counts in workers.map(work, range(CONNECTIONS)):
+                assert counts == sorted(set(counts))
+            rode = conn.execute(f"select bool_or(rode) from {table}").fetchone()[0]
+    assert rode
+    total = conn.execute(f"select sum(n) from {table}").fetchone()[0]
+    assert total == rounds * CONNECTIONS * 20
+    conn.execute(f"drop procedure add_{table}")

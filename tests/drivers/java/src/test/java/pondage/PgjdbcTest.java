@@ -457,4 +457,42 @@ class PgjdbcTest {
       }
     });
   }
+
+  /** Calls in the ways of JDBC, of one row at the same time: they ride trains, each with its own answer. */
+  @Test
+  void callsOfOneRowRideTrains() throws Exception {
+    run("create table " + table + "(id int primary key, n int default 0, rode bool default false)");
+    run("insert into " + table + "(id) select generate_series(1, 3)");
+    String body = "update " + table + " set n = n + 1,"
+        + " rode = rode or current_setting('synchronous_commit') = 'off' where id = p_id";
+    run("create procedure add_" + table + "(p_id int) language plpgsql as $$ begin " + body + "; end $$");
+    run("create function count_" + table + "(p_id int) returns int language plpgsql as $$"
+        + " declare counted int; begin " + body + " returning n into counted; return counted; end $$");
+    run("comment on procedure add_" + table + " is '@pondage key=p_id'");
+    run("comment on function count_" + table + " is '@pondage key=p_id'");
+    int rounds = 0;
+    do {
+      together(CONNECTIONS, CONNECTIONS, mark -> {
+        try (Connection own = connect("escapeSyntaxCallMode", "callIfNoReturn")) {
+          for (int turn = 0; turn < 10; turn++) {
+            try (var call = own.prepareCall("{call add_" + table + "(?)}")) {
+              call.setInt(1, mark % 3 + 1);
+              call.execute();
+            }
+            try (var call = own.prepareCall("{? = call count_" + table + "(?)}")) {
+              call.registerOutParameter(1, Types.INTEGER);
+              call.setInt(2, mark % 3 + 1);
+              call.execute();
+              assertTrue(call.getInt(1) > 0);
+            }
+          }
+        }
+      });
+      rounds++;
+    } while (rounds < 20 && one("select bool_or(rode) from " + table).equals("f"));
+    assertEquals("t", one("select bool_or(rode) from " + table));
+    assertEquals(String.valueOf(rounds * CONNECTIONS * 20), one("select sum(n) from " + table));
+    run("drop procedure add_" + table);
+    run("drop function count_" + table);
+  }
 }
