@@ -2,7 +2,7 @@
 
 use super::books::{balanced, done, error_of, lock_gate, lock_waits, pay, payers, query, times};
 use crate::coalescing::crowd::Crowd;
-use crate::kit::{wait, WireClient};
+use crate::kit::{wait, Config, WireClient};
 use crate::traps::batch::Batch;
 
 #[test]
@@ -141,4 +141,31 @@ fn all_of_a_train_may_go() {
     assert!(known(&crowd).iter().all(|times| *times <= 1));
     let mut client = crowd.gateway.client(&crowd.database);
     assert_eq!(done(&query("call pay('late', 1, 2, 1, 1)").answer(&mut client)), "CALL");
+}
+
+/// Symptom: the others were told that their calls were done, and nothing was. Cause: nobody hears of
+/// an error whose client has gone, but the transaction that it shares has failed.
+#[test]
+fn who_goes_from_a_shared_transaction_and_fails_takes_nobody_along() {
+    let batch = |config: Config| {
+        config.set("pool.pool_size", 1).set("procedures.\"public.pay\".mode", "batch")
+    };
+    let mut crowd = payers(3, batch);
+    let mut holder = crowd.beside();
+    lock_gate(&mut holder, 1);
+    let batches = [pay("t0", 1, 2, 10, 0), pay("t1", 1, 2, 10, 1), pay("t2", 1, 2, 1_000_000, 0)];
+    crowd.leave_together(&batches);
+    lock_waits(&mut crowd.superuser(), 1);
+    let gone = crowd.clients.pop();
+    let before = crowd.gateway.show("clients").len();
+    drop(gone);
+    wait::until("the gateway to have seen it", || crowd.gateway.show("clients").len() < before);
+    holder.run("commit");
+    for client in &mut crowd.clients {
+        assert_eq!(done(&client.until_ready()), "CALL");
+    }
+    let mut beside = crowd.beside();
+    let known = ["t0", "t1", "t2"].map(|token| times(&mut beside, token));
+    assert_eq!(known, [1, 1, 0]);
+    balanced(&mut beside);
 }

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 
 use backend::lanes::Class;
 use cache::value::Kind;
-use sql::procedure::{self, Definition, Derived, Facts, Mode, Ride};
+use sql::procedure::{self, Definition, Derived, Facts, HazardKind, Mode, Ride};
 
 use super::{Body, Known};
 use crate::config::{Calls, DurableAck, ProcedureMode, ProcedureOptions};
@@ -28,6 +28,8 @@ pub struct Plan {
     pub ride: Option<Ride>,
     /// A handler in the body may swallow the error of a `lock_timeout`.
     pub catches: bool,
+    /// It commits within, or nobody knows: a part of it may be done though it has failed.
+    pub commits: bool,
     /// Why the body was not understood; or what keeps its calls from riding with others.
     pub hazards: Vec<String>,
     pub derived: Derived,
@@ -80,6 +82,8 @@ pub enum Travel {
     Secluded,
     /// Each with a commit and a flush of its own.
     Each,
+    /// By itself, as it came, and never sent again: it may commit within.
+    Solo,
     /// In one transaction.
     Batch,
 }
@@ -92,6 +96,7 @@ impl Travel {
             Travel::Secluded => (1, true),
             Travel::Each => (2, true),
             Travel::Batch => (3, false),
+            Travel::Solo => (4, true),
         };
         Class { id, one_lane }
     }
@@ -100,14 +105,14 @@ impl Travel {
     pub fn word(self) -> &'static str {
         match self {
             Travel::Train | Travel::Secluded => ProcedureMode::Train.name(),
-            Travel::Each => ProcedureMode::Lane.name(),
+            Travel::Each | Travel::Solo => ProcedureMode::Lane.name(),
             Travel::Batch => ProcedureMode::Batch.name(),
         }
     }
 
     /// Its clients hear nothing before the end of the train.
     pub fn waits_for_tail(self) -> bool {
-        self != Travel::Each
+        matches!(self, Travel::Train | Travel::Secluded | Travel::Batch)
     }
 }
 
@@ -184,6 +189,12 @@ impl Plan {
             }
             Err(why) => (None, true, vec![why.clone()]),
         };
+        let is_unknown = |body: &Body| {
+            body.summary.hazards.iter().any(|hazard| hazard.kind == HazardKind::Unknown)
+        };
+        // Only what is called by CALL can.
+        let commits = ride == Some(Ride::Last)
+            || known.definition.is_procedure && known.body.as_ref().map_or(true, is_unknown);
         let of_key = places(&known.definition, &options.key, &mut complaints);
         let of_also = places(&known.definition, &options.also, &mut complaints);
         let (lists, origin) = match of_key.zip(of_also) {
@@ -217,6 +228,7 @@ impl Plan {
             complaints,
             ride,
             catches,
+            commits,
             hazards,
             footprints,
             derived,
@@ -251,7 +263,7 @@ impl Plan {
         };
         match self.ride {
             Some(Ride::Never) => None,
-            Some(Ride::Last) => Some(Travel::Each),
+            _ if self.commits => Some(Travel::Solo),
             _ if self.options.durable_ack() == DurableAck::Each => Some(Travel::Each),
             _ => Some(held),
         }
@@ -260,9 +272,10 @@ impl Plan {
     /// How often a call is sent again after a deadlock or a serialization failure. What has
     /// committed a part of it is not.
     pub fn retry(&self) -> u32 {
-        match self.ride {
-            Some(Ride::Last) => 0,
-            _ => self.options.retry(),
+        if self.commits {
+            0
+        } else {
+            self.options.retry()
         }
     }
 
@@ -276,7 +289,7 @@ impl Plan {
         let mode = mode.name();
         match (self.ride, mode) {
             (Some(Ride::Never), _) => Some(format!("not in mode {mode}: {}", why())),
-            (Some(Ride::Last), "train" | "batch") => {
+            (_, "train" | "batch") if self.commits => {
                 Some(format!("not in mode {mode} but lane: {}", why()))
             }
             (None | Some(Ride::Train), "batch") => {
@@ -453,7 +466,7 @@ mod tests {
 
     #[test]
     fn what_a_body_does_says_how_it_may_travel() {
-        use HazardKind::{Commit, Dynamic, SessionLock};
+        use HazardKind::{Commit, Dynamic, SessionLock, Unknown};
         for (said, hazards, travel, complaint) in [
             ("", &[][..], Some(Travel::Train), ""),
             ("mode=batch", &[], Some(Travel::Batch), ""),
@@ -461,8 +474,9 @@ mod tests {
             ("durable_ack=each", &[], Some(Travel::Each), ""),
             ("mode=lane", &[], Some(Travel::Each), ""),
             ("mode=batch", &[Dynamic], Some(Travel::Train), "not in mode batch but train"),
-            ("mode=train", &[Commit], Some(Travel::Each), "not in mode train but lane"),
-            ("mode=lane", &[Commit], Some(Travel::Each), ""),
+            ("mode=train", &[Commit], Some(Travel::Solo), "not in mode train but lane"),
+            ("mode=lane", &[Commit], Some(Travel::Solo), ""),
+            ("mode=train", &[Unknown], Some(Travel::Solo), "not in mode train but lane"),
             ("mode=train", &[Dynamic, SessionLock], None, "not in mode train"),
         ] {
             let known = known("take", &["shelf"], vec![update(0)], hazards);
@@ -487,8 +501,13 @@ mod tests {
             body: Err("written in C".to_owned()),
             ..known("take", &["shelf"], vec![], &[])
         };
-        let plan = commented("@pondage key=shelf", unknown);
-        assert_eq!(plan.travel(Calls::Declared), Some(Travel::Secluded));
+        let plan = commented("@pondage key=shelf", unknown.clone());
+        // It may commit, and then fail.
+        assert_eq!((plan.travel(Calls::Declared), plan.retry()), (Some(Travel::Solo), 0));
+        let mut function = unknown;
+        function.definition.is_procedure = false;
+        let plan = commented("@pondage key=shelf", function);
+        assert_eq!((plan.travel(Calls::Declared), plan.retry()), (Some(Travel::Secluded), 3));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use wire::pg::frontend::{self, BindTail};
 
 use super::caching::is_utf8;
 use super::Plane;
-use crate::procedures::{Call, Lane, Row, Running, UNKNOWN};
+use crate::procedures::{Call, Lane, Row, Running, Travel, UNKNOWN};
 use crate::session::unit::{extended, Form, Unit};
 use crate::worker::shapes::Shapes;
 
@@ -42,7 +42,10 @@ impl Plane {
         let plan = call.procedure.plan();
         let Some(travel) = plan.travel(pool.config.procedures) else { return };
         unit.travel = travel;
-        unit.max_train = u16::try_from(plan.options.max_train()).unwrap_or(u16::MAX);
+        unit.max_train = match travel {
+            Travel::Solo => 1,
+            _ => u16::try_from(plan.options.max_train()).unwrap_or(u16::MAX),
+        };
         unit.retries = plan.retry();
         let Some(lane) = &plan.lane else { return };
         if let Some(asked) =

@@ -23,7 +23,6 @@ impl Plane {
         let Some(unit) = &mut client.unit else { return };
         if let Some(conn) = self.servers.get_mut(unit.server) {
             conn.carrier.leave(Owner(slot), true);
-            conn.spoiled = true;
         }
         if unit.travel == Travel::Batch {
             unit.travel = Travel::Train;
@@ -263,6 +262,8 @@ impl Plane {
         let unit = self.clients.get_mut(owner.0).and_then(|client| client.unit.as_mut());
         let Some(unit) = unit.filter(|unit| unit.cancelled) else { return };
         unit.cancelled = false;
+        // It may come late, for whoever boards then.
+        conn.carrier.close();
         if !conn.server.is_dying() {
             conn.server.cancelling = Some(owner);
             self.cancel_server(server);

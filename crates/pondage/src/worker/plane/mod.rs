@@ -203,8 +203,6 @@ pub struct ServerConn {
     pub place: Place,
     /// Whose statements it carries.
     pub carrier: Carrier,
-    /// The transaction that several calls share has failed.
-    pub spoiled: bool,
     /// How often the tail of its train was sent.
     pub tails: u8,
     pub client: u32,

@@ -75,7 +75,6 @@ impl Plane {
             pool: at,
             place: Place::Idle,
             carrier: Carrier::new(self.now),
-            spoiled: false,
             tails: 0,
             client: NONE,
             ends: opened.ends,

@@ -148,7 +148,7 @@ impl Plane {
             }
             if let Some(train) = Plane::train_of(owner) {
                 match happened {
-                    Happened::SetupDone => self.train_arrived(train),
+                    Happened::SetupDone => self.train_arrived(train, false),
                     Happened::SetupFailed(error) => self.tail_failed(train, &error),
                     _ => self.server_lost(train, NOT_COMPLETED),
                 }
@@ -205,9 +205,6 @@ impl Plane {
                 client.copies_in = false;
                 if let Some(unit) = &mut client.unit {
                     unit.failed = true;
-                    if let Some(conn) = self.servers.get_mut(server) {
-                        conn.spoiled = true;
-                    }
                 } else if let Some(shape) =
                     self.pools[client.pool as usize].shapes.get_mut(client.asking)
                 {

@@ -26,6 +26,11 @@ const CORKED_BYTES_MAX: usize = 64 * OUT_BYTES_HIGH;
 /// The owner of a train's tail is the server: client slots are below this bit.
 const SERVER: u32 = 1 << 31;
 
+/// Of a shared transaction. COMMIT alone would say ROLLBACK, and no error, when one of those who
+/// share it has failed, perhaps one whose client has gone; a statement before it is refused then.
+/// Source: PostgreSQL docs, COMMIT; 25P02 in "PostgreSQL Error Codes".
+const SHARED_TAIL: &str = "SELECT; COMMIT";
+
 /// So often a tail is sent.
 const TAILS_MAX: u8 = 5;
 
@@ -41,12 +46,12 @@ const TAIL: &str = "RESET synchronous_commit; RESET lock_timeout; \
 impl Plane {
     pub(super) fn begin_train(&mut self, server: u32, travel: Travel) {
         let conn = &mut self.servers[server];
-        (conn.spoiled, conn.tails) = (false, 0);
+        conn.tails = 0;
         let limit = self.pools[conn.pool as usize].config.coalesce_stall.as_millis().max(1);
         let head = match travel {
             Travel::Batch => format!("BEGIN; SET LOCAL lock_timeout = {limit}"),
             Travel::Secluded => "SET synchronous_commit = off".to_owned(),
-            Travel::Train | Travel::Each => {
+            Travel::Train | Travel::Each | Travel::Solo => {
                 format!("SET synchronous_commit = off; SET lock_timeout = {limit}")
             }
         };
@@ -57,7 +62,7 @@ impl Plane {
     pub(super) fn end_train(&mut self, server: u32, travel: Travel) {
         self.servers[server].tails += 1;
         let owner = Owner(SERVER | server);
-        let tail = if travel == Travel::Batch { "COMMIT" } else { TAIL };
+        let tail = if travel == Travel::Batch { SHARED_TAIL } else { TAIL };
         let request = Request::with_fate(owner, Kind::Query, Fate::Setup).guest(Guest::No);
         self.send(server, request, |out| frontend::put_query(out, tail));
     }
@@ -67,11 +72,10 @@ impl Plane {
         (owner != Owner::NOBODY && owner.0 & SERVER != 0).then_some(owner.0 & !SERVER)
     }
 
-    /// What the train has done is safe: everybody is told. Or, if one in a shared transaction
-    /// failed, nothing was done, and they ride again, each in its own.
-    pub(super) fn train_arrived(&mut self, server: u32) {
+    /// What the train has done is safe: everybody is told. `undone`: it was a shared transaction that
+    /// has failed, so nothing was done, and they ride again, each in its own.
+    pub(super) fn train_arrived(&mut self, server: u32, undone: bool) {
         let Some(conn) = self.servers.get(server) else { return };
-        let undone = conn.spoiled && self.is_batch(server);
         let owners: Vec<Owner> = conn.carrier.owners().collect();
         for owner in owners {
             let Some(client) = self.clients.get_mut(owner.0) else { continue };
@@ -97,8 +101,7 @@ impl Plane {
         let Some(conn) = self.servers.get_mut(server) else { return };
         let again = code.as_deref() == Some(sqlstate::QUERY_CANCELED) && conn.tails < TAILS_MAX;
         if self.is_batch(server) {
-            self.servers[server].spoiled = true;
-            self.train_arrived(server);
+            self.train_arrived(server, true);
         } else if again {
             self.end_train(server, Travel::Train);
         } else {
