@@ -28,7 +28,8 @@ pub struct Plan {
     pub ride: Option<Ride>,
     /// A handler in the body may swallow the error of a `lock_timeout`.
     pub catches: bool,
-    /// It commits within, or nobody knows: a part of it may be done though it has failed.
+    /// It commits within, or does something elsewhere, or nobody knows: a part of it may be done though
+    /// it has failed.
     pub commits: bool,
     /// Why the body was not understood; or what keeps its calls from riding with others.
     pub hazards: Vec<String>,
@@ -82,7 +83,7 @@ pub enum Travel {
     Secluded,
     /// Each with a commit and a flush of its own.
     Each,
-    /// By itself, as it came, and never sent again: it may commit within.
+    /// By itself, as it came, and never sent again: a part of it may be done though it has failed.
     Solo,
     /// In one transaction.
     Batch,
@@ -189,12 +190,15 @@ impl Plan {
             }
             Err(why) => (None, true, vec![why.clone()]),
         };
-        let is_unknown = |body: &Body| {
-            body.summary.hazards.iter().any(|hazard| hazard.kind == HazardKind::Unknown)
+        let does = |kind| {
+            let hazards = known.body.iter().flat_map(|body| &body.summary.hazards);
+            hazards.into_iter().any(|hazard| hazard.kind == kind)
         };
-        // Only what is called by CALL can.
+        let is_unknown = known.body.is_err() || does(HazardKind::Unknown);
+        // Only what is called by CALL can commit.
         let commits = ride == Some(Ride::Last)
-            || known.definition.is_procedure && known.body.as_ref().map_or(true, is_unknown);
+            || does(HazardKind::Outside)
+            || known.definition.is_procedure && is_unknown;
         let of_key = places(&known.definition, &options.key, &mut complaints);
         let of_also = places(&known.definition, &options.also, &mut complaints);
         let (lists, origin) = match of_key.zip(of_also) {
@@ -466,7 +470,7 @@ mod tests {
 
     #[test]
     fn what_a_body_does_says_how_it_may_travel() {
-        use HazardKind::{Commit, Dynamic, SessionLock, Unknown};
+        use HazardKind::{Commit, Dynamic, Outside, SessionLock, Unknown};
         for (said, hazards, travel, complaint) in [
             ("", &[][..], Some(Travel::Train), ""),
             ("mode=batch", &[], Some(Travel::Batch), ""),
@@ -477,6 +481,7 @@ mod tests {
             ("mode=train", &[Commit], Some(Travel::Solo), "not in mode train but lane"),
             ("mode=lane", &[Commit], Some(Travel::Solo), ""),
             ("mode=train", &[Unknown], Some(Travel::Solo), "not in mode train but lane"),
+            ("mode=train", &[Outside], Some(Travel::Solo), "not in mode train but lane"),
             ("mode=train", &[Dynamic, SessionLock], None, "not in mode train"),
         ] {
             let known = known("take", &["shelf"], vec![update(0)], hazards);
