@@ -19,8 +19,7 @@ use crate::session::unit::{extended, Form, Unit};
 use crate::worker::shapes::Shapes;
 
 impl Plane {
-    /// Finds out with whom a statement that rides a train may ride. What the text has in it was
-    /// scanned last.
+    /// Finds out with whom a statement that rides a train may ride.
     pub(super) fn find_lane(
         &mut self,
         slot: u32,
@@ -57,19 +56,19 @@ impl Plane {
 
     /// A statement goes its own way: if it is a call it is remembered for as long as it runs, so
     /// that lock waits can tell what calls fight for.
-    pub(super) fn note_call(
+    pub(super) fn note_call<'a>(
         &mut self,
         slot: u32,
         shape: u32,
-        text: &[u8],
-        bind: Option<(BindTail<'_>, &[u8])>,
+        text: &'a [u8],
+        bind: impl FnOnce() -> Option<(BindTail<'a>, &'a [u8])>,
     ) {
         let client = &mut self.clients[slot];
         client.running = None;
         let pool = &self.pools[client.pool as usize];
         let verdict = pool.shapes.get(shape).and_then(|shape| shape.verdict.as_deref());
         let Some(call) = verdict.and_then(|verdict| verdict.call.as_deref()) else { return };
-        if let Some(asked) = asked(call.sources(), &mut self.scan, &client.settings, text, bind) {
+        if let Some(asked) = asked(call.sources(), &mut self.scan, &client.settings, text, bind()) {
             let (procedure, values) = (call.procedure.clone(), values(call, &asked));
             client.running = Some(Box::new(Running { procedure, values }));
         }

@@ -85,7 +85,7 @@ impl Plane {
             return self.alone(slot, shape, Why::Pipelined);
         }
         let Some(way) = self.way(slot, shape, text) else {
-            self.note_call(slot, shape, text, None);
+            self.note_call(slot, shape, text, || None);
             return None;
         };
         let mut unit = self.new_unit(slot, shape, way);
@@ -164,13 +164,15 @@ impl Plane {
             (None, Some(statement)) => &statement.types,
             (None, None) => return None,
         };
-        let bind = frontend::bind_tail(asked.values).ok().map(|bind| (bind, types));
+        // Most statements need none of it.
+        let bind = || frontend::bind_tail(asked.values).ok().map(|bind| (bind, types));
         let Some(way) = self.way(slot, shape, text) else {
             self.note_call(slot, shape, text, bind);
             return None;
         };
         let mut unit = self.new_unit(slot, shape, way);
         if way == Way::Train {
+            let bind = bind();
             self.note_writes(slot, text, bind);
             self.find_lane(slot, &mut unit, text, bind);
         }

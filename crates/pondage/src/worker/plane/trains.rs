@@ -19,7 +19,7 @@ use crate::procedures::Travel;
 use crate::session::client::NONE;
 use crate::session::login::Refused;
 
-/// What is held back of one client's answer may have this many bytes. After one of a hundredth of
+/// What is held back of one client's answer may have this many bytes. After one of a thousandth of
 /// that its like travels alone for a while, so there are never many.
 const CORKED_BYTES_MAX: usize = 64 * OUT_BYTES_HIGH;
 
