@@ -147,6 +147,8 @@ pub struct Server {
     /// Counts batches; a batch ends with a Sync, a Query or a FunctionCall.
     batch: u64,
     reported: Vec<(String, String)>,
+    /// Its settings are fewer than they were, and not shared with others that are equal.
+    narrowed: bool,
     pub prepared: Prepared,
     unnamed: Unnamed,
     /// The batch that made it so.
@@ -191,6 +193,7 @@ impl Server {
             last_words: LastWords::Unsaid,
             batch: 1,
             reported: Vec::new(),
+            narrowed: false,
             prepared: Prepared::default(),
             unnamed: Unnamed::Nothing,
             unnamed_batch: 0,
@@ -296,13 +299,17 @@ impl Server {
         self.holder = holder;
     }
 
-    /// ParameterStatus values since the last call, oldest first.
+    /// ParameterStatus values since the last call, oldest first. Whoever takes them shares the
+    /// settings that result with others that are equal.
     pub fn take_reported(&mut self) -> Vec<(String, String)> {
+        self.narrowed = false;
         std::mem::take(&mut self.reported)
     }
 
+    /// Whether the settings are others than they were at the last call of
+    /// [`Server::take_reported`].
     pub fn has_reported(&self) -> bool {
-        !self.reported.is_empty()
+        self.narrowed || !self.reported.is_empty()
     }
 
     /// Announces a request whose bytes were appended to [`Server::out`] (or, for
@@ -627,7 +634,11 @@ impl Server {
         if command == b"DISCARD ALL" {
             self.littered = false;
             self.unnamed = Unnamed::Nothing;
-            self.settings = Arc::new(self.settings.restricted_to(&self.defaults));
+            let left = self.settings.restricted_to(&self.defaults);
+            if left != *self.settings {
+                self.settings = Arc::new(left);
+                self.narrowed = true;
+            }
         }
         if (all || command == b"DEALLOCATE") && head.fate == Fate::Forward {
             replies.event(head.owner, Event::Dropped(command));

@@ -199,6 +199,8 @@ impl Cluster {
         let cert = self.certificates.cert.display();
         let key = self.certificates.key.display();
         let port = self.port;
+        // What an open transaction has written is flushed, and told to streams, within seconds if
+        // nobody commits: many times `wal_writer_delay`.
         let base = format!(
             "port = {port}\n\
              listen_addresses = '127.0.0.1, ::1'\n\
@@ -206,7 +208,8 @@ impl Cluster {
              ssl = on\nssl_cert_file = '{cert}'\nssl_key_file = '{key}'\n\
              max_connections = 400\nshared_buffers = 64MB\nwal_level = logical\n\
              fsync = off\nfull_page_writes = off\n\
-             max_wal_senders = 10\nmax_replication_slots = 10\n\
+             max_wal_senders = 60\nmax_replication_slots = 60\n\
+             wal_writer_delay = 10ms\n\
              timezone = 'UTC'\nlog_min_messages = warning\n"
         );
         let hba = "local   all          all                    trust\n\

@@ -1,7 +1,11 @@
 //! Requests whose answers are hidden or made up, and owners that go.
 
+use std::sync::Arc;
+
+use backend::moment::Moment;
 use backend::reply::{Fate, Kind, Made, Owner, Request};
-use backend::server::Unnamed;
+use backend::server::{Server, Unnamed};
+use backend::settings::Settings;
 use backend::statement::Need;
 use wire::pg::backend::TxStatus;
 
@@ -212,4 +216,25 @@ fn definitions_are_told_when_they_are_made_and_when_others_see_them() {
         to.told(A).into_iter().filter(|event| event.ends_with("efined")).collect();
     let one = ["Defined", "Redefined", "Redefined", "Defined"];
     assert_eq!(told, [&one[..], &one[1..]].concat());
+}
+
+/// Symptom: behind a DISCARD ALL all calls travelled alone. Cause: what was left of the settings
+/// was another allocation than what others with the same settings share.
+#[test]
+fn discard_all_leaves_what_is_shared_or_says_that_it_is_not() {
+    let defaults: Arc<Settings> = Arc::new([("TimeZone", "UTC")].into_iter().collect());
+    let answer = Answer::new().complete("DISCARD ALL").ready(TxStatus::Idle).0;
+    let discard = |server: &mut Server| {
+        let mut to = Recorder::default();
+        ask(server, &mut to, A, &[Kind::Query]);
+        server.receive(&answer, &mut to).expect("a sound answer");
+    };
+    let mut server = Server::new(defaults.clone(), Moment(0));
+    discard(&mut server);
+    assert!(Arc::ptr_eq(&server.settings, &defaults) && !server.has_reported());
+    server.settings = Arc::new(defaults.overlaid([("statement_timeout", "5s")]));
+    discard(&mut server);
+    assert_eq!(server.settings, defaults);
+    assert!(server.has_reported());
+    assert!(server.take_reported().is_empty() && !server.has_reported());
 }
