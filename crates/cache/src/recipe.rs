@@ -14,7 +14,7 @@ pub use sql::Source;
 
 use crate::cover::cover;
 use crate::tags::{Tag, Tags};
-use crate::value::{self, as_i64, canonical, canonical_binary, Canonical, Element, Kind};
+use crate::value::{self, as_i64, canonical, canonical_binary, oid, Canonical, Element, Kind};
 
 /// Most tags for one table; what would need more depends on every row.
 pub const TABLE_TAGS_MAX: usize = 64;
@@ -369,6 +369,11 @@ enum Side {
 pub(crate) fn put_value(kind: Kind, type_oid: u32, value: Value<'_>, out: &mut Canonical) -> bool {
     match value {
         Value::Null => false,
+        // A date's input ignores the time behind it.
+        Value::Text(text) if kind == Kind::Timestamp && type_oid == oid::DATE => {
+            let mut date = Canonical::new();
+            canonical(Kind::Date, text, &mut date) && canonical(kind, text, out)
+        }
         Value::Text(text) => kind.compares_with(type_oid) && canonical(kind, text, out),
         Value::Binary(bytes) => canonical_binary(kind, type_oid, bytes, out),
     }

@@ -159,3 +159,30 @@ fn limits_of_a_table_and_of_an_answer_are_kept() {
     let (_, tags) = of(many(100), &[&array(30)]);
     assert!((1..=100).all(|table| whole(table).iter().all(|tag| tags.contains(tag))));
 }
+
+/// One text of a declared type.
+struct Declared(&'static str, u32);
+
+impl Values for Declared {
+    fn get(&self, _: Source) -> Option<(Value<'_>, u32)> {
+        Some((Value::Text(self.0.as_bytes()), self.1))
+    }
+}
+
+#[test]
+fn a_date_beside_a_timestamp_has_no_time_of_day() {
+    let columns = vec![("at".to_owned(), Kind::Timestamp)];
+    let signature = Arc::new(Signature::new(7, columns, Form::Equal));
+    let values = vec![vec![Source::Parameter(1)]];
+    let restriction = Some(Precise::Equal { signature, values });
+    let recipe = Recipe { tables: vec![TableDeps { oid: 7, restriction }] };
+    let of = |text, type_oid| {
+        let mut out = SmallVec::new();
+        recipe.tags(&Declared(text, type_oid), &tags(), &mut out).then_some(out)
+    };
+    let midnight = of("2024-02-29", oid::DATE);
+    assert!(midnight.is_some());
+    assert_eq!(midnight, of("2024-02-29 00:00:00", oid::TIMESTAMP));
+    // PostgreSQL's input of a date ignores what is behind it.
+    assert_eq!(of("2024-02-29 12:00:00", oid::DATE), None);
+}

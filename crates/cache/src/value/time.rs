@@ -107,6 +107,8 @@ fn time_of_day(text: &[u8]) -> Option<(i64, &[u8])> {
     let (hours, minutes) = (number(&[*h1, *h2])?, number(&[*m1, *m2])?);
     let (seconds, rest) = match rest {
         [b':', s1, s2, rest @ ..] => (number(&[*s1, *s2])?, rest),
+        // PostgreSQL takes them for minutes and seconds.
+        [b'.', ..] => return None,
         _ => (0, rest),
     };
     if hours > 23 || minutes > 59 || seconds > 59 {
