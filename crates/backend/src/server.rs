@@ -308,7 +308,7 @@ impl Server {
 
     /// Whether the settings are others than they were at the last call of
     /// [`Server::take_reported`].
-    pub fn has_reported(&self) -> bool {
+    pub fn has_other_settings(&self) -> bool {
         self.narrowed || !self.reported.is_empty()
     }
 

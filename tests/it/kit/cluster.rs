@@ -199,8 +199,8 @@ impl Cluster {
         let cert = self.certificates.cert.display();
         let key = self.certificates.key.display();
         let port = self.port;
-        // What an open transaction has written is flushed, and told to streams, within seconds if
-        // nobody commits: many times `wal_writer_delay`.
+        // While nobody commits, what open transactions have written is flushed, and so told to
+        // streams, only after many times `wal_writer_delay`: seconds, if that is not made short.
         let base = format!(
             "port = {port}\n\
              listen_addresses = '127.0.0.1, ::1'\n\

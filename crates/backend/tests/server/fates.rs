@@ -231,10 +231,10 @@ fn discard_all_leaves_what_is_shared_or_says_that_it_is_not() {
     };
     let mut server = Server::new(defaults.clone(), Moment(0));
     discard(&mut server);
-    assert!(Arc::ptr_eq(&server.settings, &defaults) && !server.has_reported());
+    assert!(Arc::ptr_eq(&server.settings, &defaults) && !server.has_other_settings());
     server.settings = Arc::new(defaults.overlaid([("statement_timeout", "5s")]));
     discard(&mut server);
     assert_eq!(server.settings, defaults);
-    assert!(server.has_reported());
-    assert!(server.take_reported().is_empty() && !server.has_reported());
+    assert!(server.has_other_settings());
+    assert!(server.take_reported().is_empty() && !server.has_other_settings());
 }

@@ -28,8 +28,8 @@ pub struct Plan {
     pub ride: Option<Ride>,
     /// A handler in the body may swallow the error of a `lock_timeout`.
     pub catches: bool,
-    /// It commits within, or does something elsewhere, or nobody knows: a part of it may be done though
-    /// it has failed.
+    /// It commits within, or does something elsewhere, or nobody knows: a part of it may be done
+    /// though it has failed.
     pub commits: bool,
     /// Why the body was not understood; or what keeps its calls from riding with others.
     pub hazards: Vec<String>,

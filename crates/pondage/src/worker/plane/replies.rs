@@ -108,7 +108,7 @@ impl Plane {
         let received = conn.server.receive(bytes, &mut sink);
         let sent = sink.sent;
         self.pools[conn.pool as usize].totals.sent += sent;
-        if conn.server.has_reported() {
+        if conn.server.has_other_settings() {
             let reported = conn.server.take_reported();
             let pairs = reported.iter().map(|(name, value)| (name.as_str(), value.as_str()));
             conn.server.settings = self.settings.intern(conn.server.settings.overlaid(pairs));
