@@ -11,10 +11,12 @@
 use std::fmt;
 
 use crate::scan::{Literal, LiteralKind};
+use crate::select::Selected;
 
 mod calls;
 mod postgres;
 mod reads;
+mod select;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tree;
@@ -39,6 +41,13 @@ pub trait Parser {
     /// What `text`, one SELECT, reads, and which rows of it can matter. `literals` as above; those
     /// that are left out are no values of conditions.
     fn reads(&self, text: &str, literals: &[Literal]) -> Result<Reads, Unparsed>;
+
+    /// What `text`, one SELECT, asks for, if it is so simple that it can be answered without
+    /// PostgreSQL. `literals` as above; those that are left out are no constants.
+    ///
+    /// # Errors
+    /// Why it is not, in words for people.
+    fn select(&self, text: &str, literals: &[Literal]) -> Result<Selected, String>;
 
     /// Which rows `text`, one INSERT, UPDATE or DELETE, writes. `literals` as above. None: it is
     /// something else.

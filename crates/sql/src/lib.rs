@@ -10,6 +10,7 @@ mod leading;
 mod normal;
 pub mod procedure;
 mod scan;
+mod select;
 mod session;
 
 pub use analysis::{
@@ -20,4 +21,5 @@ pub use analysis::{
 pub use leading::{after, blank, leading, next_word, says, Dropped, Leading};
 pub use normal::{normal, normal_with};
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
+pub use select::{Comparison, Filter, Order, Output, Select, Selected, Written};
 pub use session::{leaves, transaction, Leaves, Transaction};

@@ -7,6 +7,7 @@ use super::tree::{Node, Value};
 use super::walk::Walk;
 use super::{Analysis, Call, Parser, Reads, Statement, Unparsed, Use, Write};
 use crate::scan::{Literal, LiteralKind, TEXT_MAX};
+use crate::select::Selected;
 
 /// libpg_query: the parser of PostgreSQL 18.
 #[derive(Debug, Clone, Copy, Default)]
@@ -70,6 +71,16 @@ impl Parser for PostgresParser {
         let tokens = pg_query::scan_tokens(text).map_err(unparsed)?;
         let known = lines_up(&tokens, text, literals);
         Blocks::read(&tree(text)?, if known { literals } else { &[] })
+    }
+
+    fn select(&self, text: &str, literals: &[Literal]) -> Result<Selected, String> {
+        if text.len() > TEXT_MAX {
+            return Err(format!("it has more than {TEXT_MAX} bytes"));
+        }
+        let Some((statement, literals)) = single(text, literals, &["SELECT", "TABLE"]) else {
+            return Err("it is not one SELECT".to_owned());
+        };
+        Selected::of(&statement, literals)
     }
 
     fn write(&self, text: &str, literals: &[Literal]) -> Option<Write> {

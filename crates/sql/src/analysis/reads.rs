@@ -35,6 +35,7 @@
 
 mod blocks;
 mod conditions;
+mod constants;
 #[cfg(test)]
 mod tests;
 
@@ -43,7 +44,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Name;
 
 pub(super) use blocks::Blocks;
-pub(super) use conditions::{boolean_parts, operator, AND};
+pub(super) use conditions::{boolean_parts, operator, AEXPR_OP_ANY, AND, OR};
+pub(super) use constants::{type_name, Constants};
 
 /// Where a constant comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,10 +1,9 @@
 //! The query blocks of a tree: what is in their FROM, and which conditions hold for it.
 
-use std::collections::HashMap;
-
-use super::{Cast, CastTo, Column, Condition, Reads, Source, TableRead};
+use super::constants::{type_name, Constants};
+use super::{Cast, CastTo, Column, Condition, Reads, TableRead};
 use crate::analysis::tree::{Node, Value};
-use crate::analysis::walk::{constant, name, relation, DEPTH_MAX};
+use crate::analysis::walk::{name, relation, DEPTH_MAX};
 use crate::analysis::Unparsed;
 use crate::scan::Literal;
 
@@ -37,21 +36,16 @@ const VALUE_FUNCTIONS: [(&str, &str); 15] = [
 
 /// Makes [`Reads`] of a tree.
 pub struct Blocks<'a> {
-    literals: &'a [Literal],
+    pub(super) constants: Constants<'a>,
     reads: Reads,
     /// Names that WITH gives, of the innermost scope last.
     with: Vec<String>,
-    /// The type that each parameter is cast to wherever it stands; none: not everywhere to one.
-    parameters: HashMap<u32, Option<CastName>>,
     /// Places where `*` stands for columns, and those where it only makes columns of the result.
     stars: [usize; 2],
     /// Query blocks, and things in FROM that are no relations.
     blocks: usize,
     others: usize,
 }
-
-/// Of a cast: the type's name, and whether it is an array of it.
-pub type CastName = (crate::Name, bool);
 
 /// A relation in the FROM of a block, as far as the names of columns are concerned.
 pub struct Entry {
@@ -73,13 +67,10 @@ pub struct Entry {
 impl<'a> Blocks<'a> {
     /// `literals` are those of the text, or none if they are not known to be.
     pub fn read(statement: &Node, literals: &'a [Literal]) -> Result<Reads, Unparsed> {
-        let mut parameters = HashMap::new();
-        note_parameters(statement, None, &mut parameters);
         let mut blocks = Blocks {
-            literals,
+            constants: Constants::new(statement, literals),
             reads: Reads::default(),
             with: Vec::new(),
-            parameters,
             stars: [0; 2],
             blocks: 0,
             others: 0,
@@ -199,8 +190,8 @@ impl<'a> Blocks<'a> {
 
     fn cast(&self, arg: &Node) -> Result<Cast, Unparsed> {
         Ok(match arg.kind {
-            "AConst" => Cast::Constant(self.literal(arg).map(|(source, _)| source)),
-            "ParamRef" => Cast::Constant(self.source(arg)),
+            "AConst" => Cast::Constant(self.constants.literal(arg).map(|(source, _)| source)),
+            "ParamRef" => Cast::Constant(self.constants.source(arg)),
             "ColumnRef" => match arg.nodes("fields").last() {
                 Some(last) if last.kind == "String" => Cast::Column(last.text("sval").to_owned()),
                 _ => Cast::Other,
@@ -372,58 +363,6 @@ impl<'a> Blocks<'a> {
             }
         }
     }
-
-    /// A constant that may be the value of a condition.
-    ///
-    /// A parameter's type is that of its first use, so behind a cast it may be converted, unless
-    /// all its uses are casts to the same type. A constant in quotes is read as the cast's type.
-    /// Numbers may lose digits, but not among these types, or overflow, which is an error.
-    pub(super) fn source(&self, node: &Node) -> Option<Source> {
-        match node.kind {
-            "AConst" => self.literal(node).map(|(source, _)| source),
-            "ParamRef" => match u32::try_from(node.number("number")) {
-                Ok(number) if number > 0 => Some(Source::Parameter(number)),
-                _ => None,
-            },
-            "TypeCast" => {
-                let arg = node.child("arg")?;
-                let to = type_name(node).ok()??;
-                if !plain_type(node) {
-                    return None;
-                }
-                match (arg.kind, self.source(arg)?) {
-                    ("ParamRef", source @ Source::Parameter(number)) => {
-                        let all = self.parameters.get(&number)?;
-                        (all.as_ref() == Some(&to)).then_some(source)
-                    }
-                    ("AConst", source @ Source::Literal(_)) => {
-                        let is_text = self.literal(arg)?.1;
-                        let (to, array) = to;
-                        let number = to.schema.as_deref() == Some("pg_catalog")
-                            && ["int2", "int4", "int8", "numeric"].contains(&to.name.as_str())
-                            && !array;
-                        (is_text || number && self.is_whole(arg)).then_some(source)
-                    }
-                    _ => None,
-                }
-            }
-            _ => None,
-        }
-    }
-
-    fn is_whole(&self, node: &Node) -> bool {
-        use crate::scan::LiteralKind::{Int4, Int8};
-        constant(node).is_some_and(|(_, kind)| matches!(kind, Int4 | Int8))
-    }
-
-    /// A literal of the scan, and whether it is a text in quotes.
-    fn literal(&self, node: &Node) -> Option<(Source, bool)> {
-        let (start, kind) = constant(node)?;
-        let place = self.literals.binary_search_by_key(&start, |literal| literal.start).ok()?;
-        let found = self.literals[place].kind == kind;
-        let is_text = kind == crate::scan::LiteralKind::Text;
-        found.then_some((Source::Literal(u32::try_from(place).ok()?), is_text))
-    }
 }
 
 impl Entry {
@@ -481,57 +420,5 @@ fn merge(join: &Node, entries: &mut [Entry], middle: usize) {
     }
     if join.number("is_natural") != 0 {
         entries.iter_mut().for_each(|entry| entry.natural = true);
-    }
-}
-
-/// Of a cast; none: of a set, or by another way than a name.
-fn type_name(cast: &Node) -> Result<Option<CastName>, Unparsed> {
-    let Some(to) = cast.child("type_name") else { return Ok(None) };
-    let array = !to.list("array_bounds").is_empty();
-    Ok(Some((name(to.list("names"))?, array)))
-}
-
-/// No modifier, which could change a value: `varchar(3)`.
-fn plain_type(cast: &Node) -> bool {
-    cast.child("type_name").is_some_and(|to| {
-        to.list("typmods").is_empty()
-            && to.number("setof") == 0
-            && to.number("pct_type") == 0
-            && to.list("array_bounds").len() <= 1
-    })
-}
-
-fn note_parameters(
-    node: &Node,
-    cast: Option<&CastName>,
-    found: &mut HashMap<u32, Option<CastName>>,
-) {
-    if node.kind == "ParamRef" {
-        let number = u32::try_from(node.number("number")).unwrap_or(0);
-        let cast = cast.cloned();
-        let all = found.entry(number).or_insert_with(|| cast.clone());
-        if *all != cast {
-            *all = None;
-        }
-        return;
-    }
-    let cast = match node.kind {
-        "TypeCast" if plain_type(node) => type_name(node).ok().flatten(),
-        _ => None,
-    };
-    for (_, value) in &node.fields {
-        note_parameters_in(value, cast.as_ref(), found);
-    }
-}
-
-fn note_parameters_in(
-    value: &Value,
-    cast: Option<&CastName>,
-    found: &mut HashMap<u32, Option<CastName>>,
-) {
-    match value {
-        Value::Node(node) => note_parameters(node, cast, found),
-        Value::List(items) => items.iter().for_each(|item| note_parameters_in(item, cast, found)),
-        Value::Nothing | Value::Number(_) | Value::Text(_) => {}
     }
 }

@@ -7,10 +7,10 @@ use crate::analysis::walk::{is_column, AEXPR_BETWEEN, AEXPR_IN, AEXPR_OP};
 
 /// Numbers of BoolExprType, primnodes.h, plus one.
 pub const AND: i64 = 1;
-const OR: i64 = 2;
+pub const OR: i64 = 2;
 
 /// Of A_Expr_Kind, parsenodes.h, plus one.
-const AEXPR_OP_ANY: i64 = 2;
+pub const AEXPR_OP_ANY: i64 = 2;
 
 /// The operands of an AND or OR.
 pub fn boolean_parts(node: &Node, kind: i64) -> Option<impl Iterator<Item = &Node>> {
@@ -55,7 +55,7 @@ impl Blocks<'_> {
                 let Some(column) = column(left, entries) else { return };
                 let test = match right.kind {
                     "AArrayExpr" => self.all_of(right.list("elements")).map(Test::Equal),
-                    _ => self.source(right).map(Test::AnyOf),
+                    _ => self.constants.source(right).map(Test::AnyOf),
                 };
                 found.extend(test.map(|test| Condition::Is(column, test)));
             }
@@ -72,7 +72,7 @@ impl Blocks<'_> {
                 else {
                     return;
                 };
-                let bound = |value: &Value| Some((self.source(value.node()?)?, true));
+                let bound = |value: &Value| Some((self.constants.source(value.node()?)?, true));
                 found.extend(range(column, bound(low), bound(high)));
             }
             _ => {}
@@ -94,7 +94,7 @@ impl Blocks<'_> {
             (None, Some(column)) => (column, left, true),
             (None, None) => return None,
         };
-        let value = self.source(constant)?;
+        let value = self.constants.source(constant)?;
         let (below, included) = match operator {
             "=" => return Some(Condition::Is(column, Test::Equal(vec![value]))),
             "<" => (!turned, false),
@@ -115,7 +115,7 @@ impl Blocks<'_> {
         let rows: Vec<&[Value]> = list.nodes("items").map(|row| row.list("args")).collect();
         for (place, part) in left.list("args").iter().enumerate() {
             let Some(column) = part.node().and_then(|part| column(part, entries)) else { continue };
-            let value = |row: &&[Value]| self.source(row.get(place)?.node()?);
+            let value = |row: &&[Value]| self.constants.source(row.get(place)?.node()?);
             let values: Option<Vec<Source>> = rows.iter().map(value).collect();
             let values = values.filter(|values| !values.is_empty());
             found.extend(values.map(|values| Condition::Is(column, Test::Equal(values))));
@@ -157,7 +157,8 @@ impl Blocks<'_> {
     }
 
     fn all_of(&self, items: &[Value]) -> Option<Vec<Source>> {
-        let all: Option<Vec<Source>> = items.iter().map(|item| self.source(item.node()?)).collect();
+        let all: Option<Vec<Source>> =
+            items.iter().map(|item| self.constants.source(item.node()?)).collect();
         all.filter(|all| !all.is_empty())
     }
 }
