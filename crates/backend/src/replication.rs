@@ -10,6 +10,9 @@
 //!
 //! The consumer ([`Changes`]) is told where the stream begins and which tables it tells of. When
 //! it is lost, all that was told counts no more: the next one begins anew, with another slot.
+//!
+//! What tables had in them before is copied under a snapshot, with connections of its own: see
+//! [`snapshot`].
 
 pub mod catalogue;
 pub mod client;
@@ -17,6 +20,7 @@ mod decode;
 pub mod keeper;
 pub mod missing;
 pub mod plan;
+pub mod snapshot;
 
 use wire::pg::pgoutput::{Relation, Tuple};
 

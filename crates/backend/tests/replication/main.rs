@@ -5,3 +5,4 @@ mod keeper;
 mod plan;
 mod recorder;
 mod script;
+mod snapshot;

@@ -13,10 +13,11 @@ use backend::replication::missing::Missing;
 use backend::replication::{Changes, Ended};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::keeping::{Event, Keeping, Login, Look};
-use super::{Clock, Options, State, Tap};
+use super::{copying, Clock, Options, State, Tap};
 use crate::config::PoolConfig;
 use crate::control::dial::{Dialer, CLOSED};
 use crate::control::messages::OpenError;
@@ -49,6 +50,8 @@ pub struct Database {
     clock: Clock,
     /// The consumer was told that a stream has begun, and not that it was lost.
     begun: bool,
+    /// Who copies tables, while the stream follows.
+    copying: JoinSet<()>,
     /// Since when nothing is followed.
     down: SystemTime,
     /// When and what was last logged.
@@ -74,6 +77,7 @@ impl Database {
             before,
             clock,
             begun: false,
+            copying: JoinSet::new(),
             down: SystemTime::now(),
             logged: None,
         }
@@ -92,6 +96,7 @@ impl Database {
                 ended = self.stream(&dialer) => ended,
                 () = stopped(&tap) => break,
             };
+            self.copy_no_more().await;
             if std::mem::take(&mut self.begun) {
                 self.down = SystemTime::now();
                 self.consumer.lost(&words(&ended));
@@ -107,9 +112,16 @@ impl Database {
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
+        self.copy_no_more().await;
         if self.begun {
             self.consumer.lost("it was stopped");
         }
+    }
+
+    /// Copies have failed before the stream they are made for is lost.
+    async fn copy_no_more(&mut self) {
+        self.tap.0.copies.close();
+        self.copying.shutdown().await;
     }
 
     /// One stream, from connecting to its end.
@@ -119,11 +131,11 @@ impl Database {
             config: self.config.clone(),
             proven: self.proven.clone(),
         };
-        let (mut keeping, mut stream) = match self.connect(login).await {
+        let (mut keeping, mut stream) = match self.connect(login.clone()).await {
             Ok(connected) => connected,
             Err(ended) => return ended,
         };
-        let ended = match self.drive(&mut keeping, &mut stream).await {
+        let ended = match self.drive(login, &mut keeping, &mut stream).await {
             Ok(never) => match never {},
             Err(ended) => ended,
         };
@@ -172,6 +184,7 @@ impl Database {
     /// From the slot to the end.
     async fn drive(
         &mut self,
+        login: Login,
         keeping: &mut Keeping,
         stream: &mut Stream,
     ) -> Result<Infallible, Ended> {
@@ -180,12 +193,15 @@ impl Database {
         let (begun, begins) = watch::channel(false);
         let (tell, mut told) = mpsc::channel(1);
         let mut watched = std::pin::pin!(keeping.watch(poll, begins, &tap, tell));
+        // Who is told that the stream has begun may ask for a copy then.
+        self.tap.0.copies.open();
         stream.take(self)?;
         loop {
             stream.send(silence).await?;
             if stream.client.phase() == Phase::Streaming && !self.begun {
                 self.begun = true;
                 self.follows();
+                self.copying.spawn(copying::run(self.tap.clone(), login.clone()));
                 // The receiver lives as long as the sender.
                 let _ = begun.send(true);
             }

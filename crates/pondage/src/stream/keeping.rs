@@ -207,16 +207,8 @@ impl Keeping {
         }
     }
 
-    /// Runs a simple query.
-    ///
-    /// # Errors
-    /// The connection is of no more use.
     async fn ask(&mut self, sql: &str) -> Result<Answer, String> {
-        let session = self.session.as_mut().ok_or("there is no connection")?;
-        match tokio::time::timeout(ANSWER_MAX, ask(session, sql)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(format!("no answer within {ANSWER_MAX:?}")),
-        }
+        ask(self.session.as_mut().ok_or("there is no connection")?, sql).await
     }
 }
 
@@ -239,7 +231,18 @@ fn gone() -> Ended {
     Ended::Lost("nobody is told any more".to_owned())
 }
 
-async fn ask(session: &mut Session, sql: &str) -> Result<Answer, String> {
+/// Runs a simple query.
+///
+/// # Errors
+/// The connection is of no more use.
+pub async fn ask(session: &mut Session, sql: &str) -> Result<Answer, String> {
+    match tokio::time::timeout(ANSWER_MAX, query(session, sql)).await {
+        Ok(answer) => answer,
+        Err(_) => Err(format!("no answer within {ANSWER_MAX:?}")),
+    }
+}
+
+async fn query(session: &mut Session, sql: &str) -> Result<Answer, String> {
     let mut out = Vec::new();
     frontend::put_query(&mut out, sql);
     session.send(&out).await.map_err(|error| error.to_string())?;

@@ -3,11 +3,13 @@
 //! ```text
 //! Streams::follow --> task of the database --> two connections (backend::replication)
 //!                       |   '-> consumer: began, changes, published, redefined, lost
-//!                       '-> Standing, for console and metrics
+//!                       |-> Standing, for console and metrics
+//! Tap::copy ------------'-> rows of tables as one snapshot sees them, over other connections
 //! ```
 //!
 //! A stream that ends begins anew by itself, with another slot, after a pause that grows.
 
+mod copying;
 mod database;
 mod keeping;
 mod pace;
@@ -28,6 +30,8 @@ use tokio::sync::{mpsc, watch, Notify};
 
 use crate::config::PoolConfig;
 use crate::control::dial::Dialer;
+pub use backend::replication::snapshot::{Found, Limits, Rows, Source};
+use copying::Copies;
 use database::Database;
 use pace::Pace;
 pub use standing::{Standing, State};
@@ -90,6 +94,7 @@ struct Shared {
     stopped: AtomicBool,
     /// It has become true.
     stop: Notify,
+    copies: Copies,
     /// Its consumer is told nothing any more.
     ended: watch::Sender<bool>,
     standing: Mutex<Standing>,
@@ -163,6 +168,7 @@ impl Streams {
             wanted: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             stop: Notify::new(),
+            copies: Copies::default(),
             ended: watch::Sender::new(false),
             standing,
             pace: self.pace.clone(),

@@ -3,7 +3,7 @@
 use super::rig::Rig;
 
 /// The rows of a table as [`super::mirror::Mirror::copy`] has them.
-async fn table(rig: &Rig, name: &str) -> Vec<String> {
+pub async fn table(rig: &Rig, name: &str) -> Vec<String> {
     let rows = rig.rows(&format!("SELECT * FROM {name}")).await;
     let text = |row: Vec<Option<String>>| {
         let fields = row.iter().map(|field| field.as_deref().unwrap_or("-"));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use backend::replication::{Changes, Old, PublishedTable};
 use wire::pg::pgoutput::{Field, Relation, Tuple};
 
-type Row = Vec<Option<String>>;
+pub type Row = Vec<Option<String>>;
 
 /// A change of an open transaction.
 #[derive(Debug, Clone)]
@@ -41,6 +41,8 @@ pub struct Seen {
     /// Rows in no order, for identities need not be unique in copies that begin empty.
     pub copies: BTreeMap<u32, Vec<Row>>,
     open: HashMap<u32, Vec<(u32, Change)>>,
+    /// What was committed since the stream began, and by whom.
+    history: Vec<(u32, Vec<Change>)>,
     /// The transaction that changes belong to.
     current: u32,
 }
@@ -63,19 +65,48 @@ impl Mirror {
             let named = |relation: &&Relation| relation.name == name;
             let relation = seen.relations.values().find(named);
             let rows = relation.and_then(|relation| seen.copies.get(&relation.oid));
-            let text = |row: &Row| {
-                let fields = row.iter().map(|field| field.as_deref().unwrap_or("-"));
-                fields.collect::<Vec<_>>().join("|")
+            sorted(rows.map_or(&[], Vec::as_slice))
+        })
+    }
+
+    /// A copy of tables and every commit in which these transactions are not: their rows as in
+    /// [`Mirror::copy`].
+    pub fn rebuilt(
+        &self,
+        copies: BTreeMap<u32, Vec<Row>>,
+        has: impl Fn(u32) -> bool,
+    ) -> BTreeMap<u32, Vec<String>> {
+        self.look(|seen| {
+            let of = |change: &Change| match change {
+                Change::Row { relation, .. } => copies.contains_key(relation),
+                Change::Truncate(_) => true,
             };
-            let mut rows: Vec<String> = rows.into_iter().flatten().map(text).collect();
-            rows.sort();
-            rows
+            let missing = seen.history.iter().filter(|(xid, _)| !has(*xid));
+            let changes: Vec<Change> =
+                missing.flat_map(|(_, changes)| changes).filter(|c| of(c)).cloned().collect();
+            let oids: Vec<u32> = copies.keys().copied().collect();
+            let relations = seen.relations.clone();
+            let mut then = Seen { relations, copies, ..Seen::default() };
+            changes.into_iter().for_each(|change| then.apply(change));
+            let rows = |oid: &u32| sorted(then.copies.get(oid).map_or(&[], Vec::as_slice));
+            oids.iter().map(|oid| (*oid, rows(oid))).collect()
         })
     }
 
     pub fn tables(&self) -> Vec<String> {
         self.look(|seen| seen.tables.iter().map(|table| table.name.clone()).collect())
     }
+}
+
+/// Rows as `a|b` in order; NULL is `-`.
+fn sorted(rows: &[Row]) -> Vec<String> {
+    let text = |row: &Row| {
+        let fields = row.iter().map(|field| field.as_deref().unwrap_or("-"));
+        fields.collect::<Vec<_>>().join("|")
+    };
+    let mut rows: Vec<String> = rows.iter().map(text).collect();
+    rows.sort();
+    rows
 }
 
 fn row(tuple: &Tuple<'_>) -> Vec<New> {
@@ -222,7 +253,9 @@ impl Changes for Mirror {
             assert!(end > seen.start, "a commit from before the beginning");
             seen.commits += 1;
             let changes = seen.open.remove(&xid).expect("an open transaction");
-            changes.into_iter().for_each(|(_, change)| seen.apply(change));
+            let changes: Vec<Change> = changes.into_iter().map(|(_, change)| change).collect();
+            changes.iter().for_each(|change| seen.apply(change.clone()));
+            seen.history.push((xid, changes));
         });
     }
 

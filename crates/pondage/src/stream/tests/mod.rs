@@ -1,5 +1,7 @@
 //! Streams from a real PostgreSQL: a cluster of its own for each test.
 
+mod copied;
+mod copying;
 mod following;
 mod mirror;
 mod mishaps;
