@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::door::Rows;
+use crate::reader::UNHEARD;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -24,10 +25,12 @@ pub enum Fault {
     TruncateMissed,
     /// Answers within a transaction, which only it may see, are kept for all.
     Uncommitted,
+    /// What mirrors answer stays as it was.
+    MirrorLeft,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 7] = [
+    pub const ALL: [Fault; 8] = [
         Fault::None,
         Fault::Unsettled,
         Fault::MissingTag,
@@ -35,11 +38,15 @@ impl Fault {
         Fault::SettingMissing,
         Fault::TruncateMissed,
         Fault::Uncommitted,
+        Fault::MirrorLeft,
     ];
 }
 
 /// How late the late one is.
 const LATE: Duration = Duration::from_millis(30);
+
+/// In the key of what mirrors answer.
+const MIRRORED: &str = "by mirrors: ";
 
 #[derive(Debug, Default)]
 struct State {
@@ -73,7 +80,10 @@ impl Broken {
         ask: impl FnOnce() -> Option<Rows>,
     ) -> Option<(Rows, bool)> {
         let setting = if self.fault == Fault::SettingMissing { "" } else { setting };
-        let key = format!("{setting} {sql}");
+        // As mirrors do, it answers whatever the value is that never was there.
+        let shape = sql.split(UNHEARD).next().unwrap_or(sql);
+        let mark = if shape == sql { "" } else { MIRRORED };
+        let key = format!("{setting} {mark}{shape}");
         let quiet = |state: &State| {
             state.writers == 0 || matches!(self.fault, Fault::Unsettled | Fault::TokenIgnored)
         };
@@ -123,6 +133,7 @@ impl Broken {
             Fault::TruncateMissed => {
                 state.kept.retain(|key, _| key.contains("from e"));
             }
+            Fault::MirrorLeft => state.kept.retain(|key, _| key.contains(MIRRORED)),
             _ => state.kept.clear(),
         }
         state.writes += 1;

@@ -39,6 +39,7 @@ pub struct Report {
     pub wrong: Vec<String>,
     pub asked: u64,
     pub hits: u64,
+    pub mirrored: u64,
 }
 
 pub fn set_up(cluster: &Cluster, database: &Database) {
@@ -217,6 +218,7 @@ pub fn play(door: &Door, plan: &Plan) -> Report {
             report.wrong.append(&mut reader.wrong);
             report.asked += reader.asked;
             report.hits += reader.hits;
+            report.mirrored += reader.mirrored;
         }
     });
     report

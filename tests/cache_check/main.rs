@@ -69,7 +69,7 @@ fn judge(door: &Door, time: Duration) {
     let seed = number("PONDAGE_CHECK_SEED").unwrap_or_else(rand::random);
     println!("PONDAGE_CHECK_SEED={seed}");
     let end = Instant::now() + time;
-    let (mut done, mut asked, mut hits) = (0, 0, 0);
+    let (mut done, mut asked, mut hits, mut mirrored) = (0, 0, 0, 0);
     while rounds.map_or_else(|| Instant::now() < end, |rounds| done < rounds) {
         let mut dice = StdRng::seed_from_u64(seed.wrapping_add(done));
         let plan = Plan { time: ROUND, kills: dice.random_bool(0.6), seed: dice.random() };
@@ -77,12 +77,15 @@ fn judge(door: &Door, time: Duration) {
         let wrong = report.wrong.join("\n");
         assert!(wrong.is_empty(), "PONDAGE_CHECK_SEED={seed}, round {done}, {plan:?}:\n{wrong}");
         (asked, hits, done) = (asked + report.asked, hits + report.hits, done + 1);
+        mirrored += report.mirrored;
     }
     println!(
-        "{done} rounds, {asked} reads; {hits} of those looked at were answered from the cache"
+        "{done} rounds, {asked} reads; {hits} of those looked at were answered from the cache, \
+         {mirrored} of them by mirrors"
     );
     // How many were judged proves something, not their share of what a fast machine asks.
     assert!(hits > done * HITS_MIN, "hardly anything came from the cache");
+    assert!(mirrored > HITS_MIN, "hardly anything came from mirrors");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! One client that reads, writes a little, and remembers how far it has seen.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rand::rngs::StdRng;
 use rand::Rng;
 
@@ -8,6 +10,11 @@ use crate::load::{self, Raised, Told, COUNTERS, GROUPS, IDS};
 
 /// Whether an answer came from the cache is asked for once in so many.
 pub const LOOKS_ONE_OF: u64 = 8;
+
+/// Before a number that is greater than all and never was there.
+pub const UNHEARD: &str = " and id < ";
+
+static UNUSED: AtomicU64 = AtomicU64::new(1_000_000_000);
 
 /// What every later answer must at least show.
 #[derive(Debug, Default)]
@@ -25,12 +32,14 @@ pub struct Reader<'a> {
     pub wrong: Vec<String>,
     pub asked: u64,
     pub hits: u64,
+    /// Those of them that were a mirror's.
+    pub mirrored: u64,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(client: Client, told: &'a Told, dice: StdRng) -> Reader<'a> {
         let (floor, wrong) = (Floor::default(), Vec::new());
-        Reader { client, told, dice, floor, wrong, asked: 0, hits: 0 }
+        Reader { client, told, dice, floor, wrong, asked: 0, hits: 0, mirrored: 0 }
     }
 
     /// One thing that clients do.
@@ -57,7 +66,7 @@ impl<'a> Reader<'a> {
         let group = self.dice.random_range(0..GROUPS);
         let id = group + GROUPS * self.dice.random_range(0..IDS / GROUPS);
         let counter = self.dice.random_range(0..COUNTERS);
-        let kind = self.dice.random_range(0..9);
+        let kind = self.dice.random_range(0..15);
         // Volatile: PostgreSQL itself answers.
         let fresh = if self.dice.random_bool(0.05) { " and random() < 2" } else { "" };
         let sql = match kind {
@@ -74,6 +83,7 @@ impl<'a> Reader<'a> {
             5 => format!("select n from c where id = {counter}{fresh}"),
             6 => format!("select min(batch), max(batch), count(*) from e where id > 0{fresh}"),
             7 => format!("select max(n) from c where id >= {counter} and id <= {counter}{fresh}"),
+            9.. => self.of_mirrors(kind, group, id, counter),
             _ => format!("select at::text, extract(epoch from at)::bigint from z where id = 1 and n = 0{fresh}"),
         };
         // Whatever anybody was told by now.
@@ -84,12 +94,16 @@ impl<'a> Reader<'a> {
         self.asked += 1;
         let looks = self.client.tells_hits() && self.asked % LOOKS_ONE_OF == 0;
         if looks {
-            self.hits += u64::from(self.client.was_hit());
+            let hit = u64::from(self.client.was_hit());
+            self.hits += hit;
+            self.mirrored += if kind >= 9 { hit } else { 0 };
         }
         let before = self.wrong.len();
         match kind {
-            5 | 7 => self.judge_counter(&rows, counter),
-            6 => self.judge_batch(&rows),
+            5 | 7 | 13 => self.judge_counter(&rows, counter),
+            6 | 14 => self.judge_batch(&rows),
+            9..=11 => self.judge_group(&summed(&rows), group),
+            12 => self.judge_pair(&rows, group),
             8 => self.judge_zone(&rows),
             _ => self.judge_group(&rows, group),
         }
@@ -97,6 +111,30 @@ impl<'a> Reader<'a> {
             let hit = self.client.was_hit();
             self.wrong.push(format!("  that was {sql}, the answer {rows:?}, hit: {hit}"));
         }
+    }
+
+    /// What only a mirror can answer from memory: a value in it never comes again.
+    fn of_mirrors(&mut self, kind: u32, group: usize, id: usize, counter: usize) -> String {
+        let unused = UNUSED.fetch_add(1, Ordering::Relaxed);
+        match kind {
+            9 => format!("select n, m from a where grp = {group}{UNHEARD}{unused}"),
+            10 => format!("select n, m from b where grp = {group}{UNHEARD}{unused}"),
+            11 => format!("select n, m from b where id between {id} and {id}{UNHEARD}{unused}"),
+            12 => format!(
+                "select a.n, b.n from a join b on b.id = a.id where a.id = {id} and \
+                 a.m <= 0 and b.n < {unused}"
+            ),
+            13 => format!("select n from c where id = {counter}{UNHEARD}{unused}"),
+            _ => format!(
+                "select min(batch), max(batch), count(*) from e where id > 0{UNHEARD}{unused}"
+            ),
+        }
+    }
+
+    fn judge_pair(&mut self, rows: &Rows, group: usize) {
+        let both =
+            rows.first().map(|row| vec![Some("0".to_owned()), row[0].clone(), row[1].clone()]);
+        self.judge_group(&both.into_iter().collect(), group);
     }
 
     fn judge_group(&mut self, rows: &Rows, group: usize) {
@@ -211,6 +249,18 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+/// Rows of `n` and `m` as one with what the sum of all is, and the least and the greatest `n`.
+fn summed(rows: &Rows) -> Rows {
+    let number = |value: &Option<String>| value.as_ref()?.parse::<i64>().ok();
+    let all: Option<Vec<[i64; 2]>> =
+        rows.iter().map(|row| Some([number(&row[0])?, number(&row[1])?])).collect();
+    let all = all.unwrap_or_default();
+    let sum = all.iter().flatten().sum::<i64>();
+    let [low, high] = [all.iter().map(|row| row[0]).min(), all.iter().map(|row| row[0]).max()];
+    let text = |value: Option<i64>| value.map(|value| value.to_string());
+    vec![vec![text(Some(sum)), text(low), text(high)]]
 }
 
 fn value(rows: &Rows, column: usize) -> Option<i64> {

@@ -26,6 +26,7 @@ use foldhash::fast::RandomState;
 use smallvec::SmallVec;
 use wire::pg::pgoutput::{Relation, Tuple};
 
+use crate::mirror::feed::Feed;
 use crate::shared::Shared;
 use crate::tags::Tags;
 use crate::watch::List;
@@ -41,6 +42,8 @@ pub struct Applier {
     tables: HashMap<u32, Table, RandomState>,
     list: Arc<List>,
     open: Open,
+    /// What mirrors are told.
+    feed: Feed,
     lsn: u64,
 }
 
@@ -120,6 +123,7 @@ impl Applier {
             tables: HashMap::default(),
             list,
             open: Open::default(),
+            feed: Feed::default(),
             lsn: 0,
         }
     }
@@ -131,6 +135,14 @@ impl Applier {
     /// Looks whether signatures have come or gone. Every call of [`Changes`] that begins or ends
     /// something does it as well; to be called when one was registered and nothing comes.
     pub fn look(&mut self) {
+        let follows = self.shared.mirrors.follows();
+        if follows.generation != self.feed.generation() {
+            self.feed.follow(&follows);
+            let number = self.shared.applied().number;
+            let untold = |table| self.open.streamed_with(table);
+            self.shared.mirrors.are_followed(&follows, number, &untold);
+        }
+        drop(follows);
         if self.shared.watch.list().generation == self.list.generation {
             return;
         }
@@ -176,6 +188,7 @@ fn by_oid(tables: &[PublishedTable]) -> Published {
 impl Changes for Applier {
     fn began(&mut self, lsn: u64, tables: &[PublishedTable]) {
         self.open = Open::default();
+        self.feed.clear();
         self.tables.clear();
         self.published = by_oid(tables);
         self.look();
@@ -192,6 +205,9 @@ impl Changes for Applier {
             }
         }
         let others: Vec<u32> = others.into_iter().collect();
+        let gone: Vec<u32> =
+            self.published.keys().copied().filter(|oid| !now.contains_key(oid)).collect();
+        self.shared.mirrors.drop_all(&gone);
         self.published = now;
         self.shared.publish(self.published.clone());
         // What is collected already may lack tags of tables above.
@@ -213,6 +229,7 @@ impl Changes for Applier {
 
     fn lost(&mut self, why: &str) {
         self.open = Open::default();
+        self.feed.clear();
         self.shared.lose(why);
     }
 
@@ -225,6 +242,7 @@ impl Changes for Applier {
         let table = Table::new(relation.clone(), &self.published, &self.list);
         let oids = table.oids.clone();
         self.tables.insert(relation.oid, table);
+        self.feed.described(relation.oid);
         if is_other {
             let tags = &self.shared.tags;
             self.open.touch_current(|touched| touch_epochs(&oids, tags, touched));
@@ -237,11 +255,13 @@ impl Changes for Applier {
     fn begin(&mut self, _xid: u32) {
         self.look();
         self.open.begin();
+        self.feed.begin();
     }
 
     fn streaming(&mut self, xid: u32) {
         self.look();
         self.open.streaming(xid);
+        self.feed.streaming(xid);
     }
 
     fn row(&mut self, xid: u32, relation: u32, old: Old<'_>, new: Option<Tuple<'_>>) {
@@ -251,24 +271,30 @@ impl Changes for Applier {
         };
         let tags = &self.shared.tags;
         let told = self.open.touch(xid, |touched| table.touch(&old, new, tags, touched));
+        self.feed.row(xid, &table.relation, &old, new.as_ref());
         if told.is_err() {
             self.stray();
         }
     }
 
     fn truncate(&mut self, xid: u32, relations: &mut dyn Iterator<Item = u32>) {
-        relations.for_each(|relation| self.touch_epochs(xid, relation));
+        relations.for_each(|relation| {
+            self.touch_epochs(xid, relation);
+            self.feed.truncate(xid, relation);
+        });
     }
 
     fn commit(&mut self, xid: u32, end: u64) {
         let number = self.shared.next_number();
         self.open.commit(xid, &self.shared.tags, number);
+        self.shared.mirrors.commit(number, end, xid, self.feed.commit(xid));
         self.shared.applied_commit(number, Some(xid));
         self.progress(end);
     }
 
     fn abort(&mut self, xid: u32, sub: u32) {
         self.open.abort(xid, sub);
+        self.feed.abort(xid, sub);
     }
 
     fn progress(&mut self, lsn: u64) {

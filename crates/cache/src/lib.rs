@@ -17,6 +17,7 @@ pub mod entry;
 pub mod fill;
 pub mod kept;
 pub mod lease;
+pub mod mirror;
 pub mod plan;
 pub mod position;
 pub mod recipe;

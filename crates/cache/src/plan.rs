@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use crate::mirror::mirrored::Mirrored;
 use crate::recipe::{Recipe, Source};
 use crate::shared::Shared;
 
@@ -31,6 +32,8 @@ pub struct Family {
     settings: bool,
     /// Of it, `Source::Parameter(1)` is the value that comes first in the text, and so on.
     recipe: Recipe,
+    /// With the same sources. None: mirrors can't answer it.
+    mirrored: Option<Mirrored>,
     /// What the applier must have seen before an answer may be kept.
     generation: u64,
     shared: Arc<Shared>,
@@ -48,9 +51,15 @@ pub struct Plan {
 }
 
 impl Family {
-    pub fn new(shared: Arc<Shared>, id: u64, mut recipe: Recipe, settings: bool) -> Family {
+    pub fn new(
+        shared: Arc<Shared>,
+        id: u64,
+        mut recipe: Recipe,
+        settings: bool,
+        mirrored: Option<Mirrored>,
+    ) -> Family {
         let generation = shared.watch.adopt(&mut recipe);
-        Family { id, settings, recipe, generation, shared }
+        Family { id, settings, recipe, mirrored, generation, shared }
     }
 }
 
@@ -82,6 +91,10 @@ impl Plan {
 
     pub fn recipe(&self) -> &Recipe {
         &self.family.recipe
+    }
+
+    pub fn mirrored(&self) -> Option<&Mirrored> {
+        self.family.mirrored.as_ref()
     }
 
     /// Whether commits that are applied from now on are told to its answers.

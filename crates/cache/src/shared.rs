@@ -21,6 +21,8 @@ use backend::moment::Moment;
 use backend::replication::PublishedTable;
 
 use crate::acks::Acks;
+use crate::mirror::budget::Budget;
+use crate::mirror::held::{Mirrors, Upto, SHOW_HERE_BYTES};
 use crate::tags::Tags;
 use crate::watch::Watch;
 
@@ -61,6 +63,12 @@ impl Snapshot {
         }
         running.sort_unstable();
         Some(Snapshot { next, running })
+    }
+
+    /// Whether it shows what a transaction has done, if that has committed. By the lower half of
+    /// its number.
+    pub fn sees(&self, xid: u32) -> bool {
+        self.has_ended(xid)
     }
 
     /// Whether a transaction has ended, by the lower half of its number.
@@ -107,6 +115,7 @@ pub struct Shared {
     pub tags: Tags,
     pub watch: Watch,
     pub acks: Acks,
+    pub mirrors: Mirrors,
     number: AtomicU64,
     lsn: AtomicU64,
     settled: AtomicU64,
@@ -144,6 +153,8 @@ struct Unsettled {
     /// What came behind a full queue.
     rest: Option<Rest>,
     start: Option<Start>,
+    /// The last snapshot of this stream's time.
+    last: Option<Snapshot>,
 }
 
 /// Commits of which only their outermost transactions are known.
@@ -163,13 +174,19 @@ struct Start {
 }
 
 impl Shared {
-    /// `wake` is called by the applier's thread when a position is reached that somebody wants;
-    /// see [`Shared::want`].
+    /// Without memory for mirrors. `wake` is called by the applier's thread when a position is
+    /// reached that somebody wants; see [`Shared::want`].
     pub fn new(tags: Tags, wake: Box<dyn Fn() + Send + Sync>) -> Shared {
+        Shared::mirroring(tags, wake, Arc::new(Budget::new(0)))
+    }
+
+    /// One whose mirrors take their memory from this budget.
+    pub fn mirroring(tags: Tags, wake: Box<dyn Fn() + Send + Sync>, budget: Arc<Budget>) -> Shared {
         Shared {
             tags,
             watch: Watch::default(),
             acks: Acks::default(),
+            mirrors: Mirrors::new(budget),
             number: AtomicU64::new(0),
             lsn: AtomicU64::new(0),
             settled: AtomicU64::new(0),
@@ -261,10 +278,14 @@ impl Shared {
         if self.lsn.load(Ordering::SeqCst) >= lsn {
             return true;
         }
+        self.ask(lsn);
+        false
+    }
+
+    fn ask(&self, lsn: u64) {
         if let Some(asked) = &*self.asked.load() {
             asked(lsn);
         }
-        false
     }
 
     /// From now on `asked` is called, by whoever waits, with each position that is not applied yet.
@@ -275,13 +296,35 @@ impl Shared {
     /// Learns from a snapshot which commits are visible. `start` is what [`Shared::starts`] said
     /// before it was asked for: an older one, of another stream and maybe another server, says
     /// nothing.
-    pub fn settle(&self, snapshot: &Snapshot, start: u64) {
-        let mut unsettled = self.unsettled();
-        if start == self.starts() {
-            if let Some(number) = unsettled.settle(snapshot) {
+    pub fn settle(&self, snapshot: Snapshot, start: u64) {
+        {
+            let mut unsettled = self.unsettled();
+            if start != self.starts() {
+                return;
+            }
+            if let Some(number) = unsettled.settle(&snapshot) {
                 self.settled.store(number, Ordering::Release);
             }
+            unsettled.last = Some(snapshot);
         }
+        if !self.show(SHOW_HERE_BYTES) {
+            self.ask(self.applied().lsn + 1);
+        }
+    }
+
+    /// Puts what is settled into the mirrors; commits with more than `most` bytes are left.
+    fn show(&self, most: usize) -> bool {
+        // In this order: all before what is applied has come to the mirrors.
+        let restarts = self.mirrors.restarts();
+        let applied = self.applied().lsn;
+        let upto = Upto { settled: self.settled(), applied, restarts };
+        self.mirrors.show(upto, most, self.last_heard())
+    }
+
+    /// Whether all before `lsn` is in the mirrors. If not, a wake may come when it is; see
+    /// [`Shared::want`].
+    pub fn want_shown(&self, lsn: u64) -> bool {
+        self.mirrors.shown() >= lsn || self.want(lsn) && self.mirrors.shown() >= lsn
     }
 
     /// How many commits are waiting to be seen; those that are not remembered singly count as one.
@@ -315,6 +358,7 @@ impl Shared {
             let start = Some(Start { number, running: None });
             *unsettled = Unsettled { start, ..Unsettled::default() };
             self.starts.fetch_add(1, Ordering::AcqRel);
+            self.mirrors.restart();
         }
         self.number.store(number, Ordering::Release);
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -326,6 +370,7 @@ impl Shared {
     pub fn lose(&self, why: &str) {
         self.following.store(false, Ordering::SeqCst);
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.to_owned());
+        self.mirrors.restart();
         // Who waits for a position does not get it any more.
         self.wanted.store(u64::MAX, Ordering::SeqCst);
         (self.wake)();
@@ -361,6 +406,7 @@ impl Shared {
     /// All before `lsn` is applied.
     pub(crate) fn reach(&self, lsn: u64) {
         self.lsn.store(lsn, Ordering::SeqCst);
+        self.show(usize::MAX);
         if self.wanted.load(Ordering::SeqCst) <= lsn {
             self.wanted.store(u64::MAX, Ordering::SeqCst);
             (self.wake)();
@@ -371,7 +417,9 @@ impl Shared {
 impl Unsettled {
     /// Takes a commit; whether it is settled at once.
     fn push(&mut self, number: u64, xid: u32) -> bool {
-        if xid == NO_XID && self.queue.is_empty() && self.rest.is_none() && self.start.is_none() {
+        let seen = self.last.as_ref().is_some_and(|last| last.has_ended(xid));
+        let none_waits = self.queue.is_empty() && self.rest.is_none() && self.start.is_none();
+        if (xid == NO_XID || seen) && none_waits {
             return true;
         }
         match &mut self.rest {

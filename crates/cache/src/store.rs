@@ -9,12 +9,13 @@
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use quick_cache::unsync::Cache;
 use quick_cache::{DefaultHashBuilder, Weighter};
 
 use crate::entry::Entry;
+use crate::mirror::budget::Budget;
 
 /// What a place in a shard's map takes, with the names of entries that have gone lately.
 pub const PLACE_BYTES: u64 = 96;
@@ -50,6 +51,8 @@ pub struct Store {
     shards: Box<[Mutex<Shard>]>,
     hasher: foldhash::quality::RandomState,
     limit: u64,
+    /// What mirrors take of the limit.
+    mirrors: Arc<Budget>,
     evicted: AtomicU64,
     /// The last entry that came has cost another one.
     full: AtomicBool,
@@ -67,6 +70,11 @@ pub enum Found {
 impl Store {
     /// One that takes at most `limit` bytes.
     pub fn new(limit: u64) -> Store {
+        Store::beside(limit, Arc::new(Budget::new(0)))
+    }
+
+    /// One that takes at most `limit` bytes, those of mirrors included.
+    pub fn beside(limit: u64, mirrors: Arc<Budget>) -> Store {
         let part = limit / SHARDS as u64;
         let items = (part / USUAL_ENTRY_BYTES) as usize;
         let shard = || {
@@ -82,8 +90,23 @@ impl Store {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             hasher: foldhash::quality::RandomState::default(),
             limit,
+            mirrors,
             evicted: AtomicU64::new(0),
             full: AtomicBool::new(false),
+        }
+    }
+
+    /// Gives way to mirrors that have grown, or takes what they have left. To be called every now
+    /// and then.
+    pub fn fit(&self) {
+        let part = self.limit.saturating_sub(self.mirrors.used()) / SHARDS as u64;
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            if shard.capacity() != part {
+                let before = shard.len();
+                shard.set_capacity(part);
+                self.evicted.fetch_add((before - shard.len()) as u64, Ordering::Relaxed);
+            }
         }
     }
 

@@ -19,6 +19,7 @@ mod time;
 use smallvec::SmallVec;
 
 pub use array::{elements, elements_binary, Element, NotUnderstood};
+pub(crate) use time::day_number;
 
 /// Canonical bytes; longer values are rare enough to be put on the heap.
 pub type Canonical = SmallVec<[u8; 64]>;

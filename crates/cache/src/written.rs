@@ -222,7 +222,7 @@ mod tests {
                 }
             };
             let tables = vec![TableDeps { oid: TABLE, restriction: Some(restriction) }];
-            Family::new(shared.clone(), 1, Recipe { tables }, false)
+            Family::new(shared.clone(), 1, Recipe { tables }, false, None)
         };
         let families = signatures.iter().map(family).collect();
         (shared, families)

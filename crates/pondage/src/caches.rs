@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use cache::doorkeeper::Doorkeeper;
+use cache::mirror::budget::Budget;
+use cache::mirror::mirrored::Mirrored;
 use cache::plan::{Family, Plan, Slot};
 use cache::recipe::{Recipe, Source};
 use cache::request::common;
@@ -22,9 +24,14 @@ use crate::route::{Cacheable, Verdict};
 /// What is kept where nobody has said how much: in tests of workers.
 const MEMORY_DEFAULT: u64 = 64 << 20;
 
+/// So much of all memory is left for results.
+const RESULTS_PART: u64 = 8;
+
 /// See the module's documentation. A database comes to be when its first client logs in.
 pub struct Caches {
     store: Arc<Store>,
+    /// Memory for mirrors, a part of the store's.
+    mirrors: Arc<Budget>,
     databases: Mutex<HashMap<String, Arc<Shared>>>,
     /// Of each database.
     tags: usize,
@@ -72,19 +79,22 @@ impl fmt::Debug for Caches {
 
 impl Default for Caches {
     fn default() -> Caches {
-        Caches::new(MEMORY_DEFAULT, Registry::default())
+        Caches::new(MEMORY_DEFAULT, 0, Registry::default())
     }
 }
 
 impl Caches {
-    pub fn new(memory: u64, named: Registry) -> Caches {
-        Caches::with_tags(memory, named, TAGS_DEFAULT, rand::random())
+    /// `mirrors` of the memory may be mirrors'; some is always left for results.
+    pub fn new(memory: u64, mirrors: u64, named: Registry) -> Caches {
+        Caches::with_tags(memory, mirrors, named, TAGS_DEFAULT, rand::random())
     }
 
     /// With so many tags for each database, which values share as `seed` says.
-    pub fn with_tags(memory: u64, named: Registry, tags: usize, seed: u64) -> Caches {
+    pub fn with_tags(memory: u64, mirrors: u64, named: Registry, tags: usize, seed: u64) -> Caches {
+        let mirrors = Arc::new(Budget::new(mirrors.min(memory - memory / RESULTS_PART)));
         Caches {
-            store: Arc::new(Store::new(memory)),
+            store: Arc::new(Store::beside(memory, mirrors.clone())),
+            mirrors,
             databases: Mutex::default(),
             used: AtomicBool::new(false),
             tags,
@@ -107,6 +117,10 @@ impl Caches {
         self.store.clone()
     }
 
+    pub fn mirror_budget(&self) -> &Budget {
+        &self.mirrors
+    }
+
     /// Whether results of any database may be kept.
     pub fn is_used(&self) -> bool {
         self.used.load(Ordering::Acquire)
@@ -125,7 +139,8 @@ impl Caches {
         let wake = self.wake.clone();
         let wake = move || wake.get().into_iter().for_each(|wake| wake());
         let tags = Tags::new(self.tags, self.seed);
-        let shared = Arc::new(Shared::new(tags, Box::new(wake)));
+        let shared = Shared::mirroring(tags, Box::new(wake), self.mirrors.clone());
+        let shared = Arc::new(shared);
         databases.insert(name.to_owned(), shared.clone());
         self.used.store(true, Ordering::Release);
         shared
@@ -169,11 +184,30 @@ impl Caches {
         };
         let values = slots.iter().map(value).collect();
         let settings = cacheable.settings;
+        let mirrored = || {
+            let mirror = cacheable.mirror.as_ref().ok()?;
+            let select = mirror.select.clone().with_sources(place)?;
+            let type_of = |source: Source| match source {
+                Source::Parameter(number) => {
+                    let slot = (number as usize).checked_sub(1).and_then(|at| slots.get(at));
+                    slot.map_or(0, |slot| slot.type_oid)
+                }
+                Source::Literal(_) => 0,
+            };
+            let description = mirror.description.clone();
+            Mirrored::new(select, mirror.tables.clone(), &type_of, description).ok()
+        };
         let name = Name { pool: pool.clone(), text, values, settings, recipe };
-        Some(Arc::new(Plan::new(self.family(name, definitions), slots)))
+        Some(Arc::new(Plan::new(self.family(name, definitions, mirrored), slots.clone())))
     }
 
-    fn family(&self, name: Name, definitions: u64) -> Arc<Family> {
+    /// `mirrored` makes what mirrors know of a new one.
+    fn family(
+        &self,
+        name: Name,
+        definitions: u64,
+        mirrored: impl FnOnce() -> Option<Mirrored>,
+    ) -> Arc<Family> {
         let shared = self.database(&name.pool.database);
         let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, of)) = families.known.get(&name) {
@@ -183,7 +217,9 @@ impl Caches {
         }
         families.last += 1;
         let recipe = name.recipe.clone();
-        let family = Arc::new(Family::new(shared, families.last, recipe, name.settings));
+        let mirrored = if self.mirrors.limit() > 0 { mirrored() } else { None };
+        let family = Family::new(shared, families.last, recipe, name.settings, mirrored);
+        let family = Arc::new(family);
         if families.known.len() >= families.sweep_at.max(SWEEP_AT) {
             families.known.retain(|_, (known, _)| known.strong_count() > 0);
             families.sweep_at = families.known.len() * 2;

@@ -134,7 +134,11 @@ fn run(
     let (asks, asked) = mpsc::unbounded_channel();
     let epoch = SystemTime::now();
     let shared = redis_shared(&config);
-    let caches = Arc::new(Caches::new(config.cache.memory, Registry::new(&config)));
+    let caches = Arc::new(Caches::new(
+        config.cache.memory,
+        config.cache.mirror_memory,
+        Registry::new(&config),
+    ));
     let workers = handles.clone();
     caches.serve(Box::new(move || {
         workers.iter().for_each(|worker| worker.send(ToWorker::Applied));

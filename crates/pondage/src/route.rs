@@ -62,6 +62,28 @@ pub struct Cacheable {
     pub slots: Vec<Slot>,
     /// One line for each table: `table app.orders: rows where customer_id = $1`.
     pub lines: Vec<String>,
+    /// How mirrors answer it, or why they do not.
+    pub mirror: Result<Arc<Mirrored>, String>,
+}
+
+/// What parser and catalogues say of a statement that mirrors can answer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Mirrored {
+    /// A column is the place of its table and its place in the table's definition.
+    pub select: sql::Select<(u16, u16)>,
+    pub tables: Vec<cache::mirror::definition::Definition>,
+    /// The body of the RowDescription, all formats text.
+    pub description: Vec<u8>,
+    pub output_types: Vec<u32>,
+}
+
+impl Mirrored {
+    fn weight(&self) -> usize {
+        const COLUMN: usize = 128;
+        let columns: usize = self.tables.iter().map(|table| table.columns.len()).sum();
+        let outputs = self.select.outputs.len() + self.select.sources().count();
+        columns * COLUMN + outputs * 24 + self.description.len()
+    }
 }
 
 impl Cacheable {
@@ -70,7 +92,8 @@ impl Cacheable {
         const TABLE: usize = 320;
         const VALUE: usize = 16;
         let lines: usize = self.lines.iter().map(|line| line.len() + 24).sum();
-        self.recipe.tables.len() * TABLE + self.slots.len() * VALUE + lines
+        let mirror = self.mirror.as_ref().map_or_else(String::len, |mirror| mirror.weight());
+        self.recipe.tables.len() * TABLE + self.slots.len() * VALUE + lines + mirror
     }
 }
 

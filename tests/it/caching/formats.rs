@@ -20,7 +20,7 @@ const SOME: &str = "select n, s, f from k where id = $1 and n = $2";
 type Case<'a> = (&'a str, &'a str, &'a [u16], &'a [&'a [u8]], &'a [u16]);
 
 /// A Bind with formats.
-fn bind(out: &mut Vec<u8>, statement: &str, formats: [&[u16]; 2], values: &[&[u8]]) {
+pub(super) fn bind(out: &mut Vec<u8>, statement: &str, formats: [&[u16]; 2], values: &[&[u8]]) {
     let mut body = vec![0];
     body.extend_from_slice(statement.as_bytes());
     body.push(0);

@@ -12,6 +12,7 @@ mod definitions;
 mod formats;
 mod identity;
 mod judgement;
+mod mirroring;
 pub mod place;
 mod reloads;
 mod rights;

@@ -99,6 +99,12 @@ impl Open {
         let _nobodys = self.touch(xid, add);
     }
 
+    /// The streamed transactions that have touched this table so far.
+    pub(super) fn streamed_with(&self, table: u32) -> Vec<u32> {
+        let touches = |parts: &Parts| parts.values().any(|part| part.tables.contains(&table));
+        self.streamed.iter().filter(|(_, parts)| touches(parts)).map(|(xid, _)| *xid).collect()
+    }
+
     /// Adds to everything that has touched one of these tables.
     pub(super) fn touch_with(&mut self, tables: &[u32], add: impl Fn(&mut Touched)) {
         let parts = self.streamed.values_mut().flat_map(|parts| parts.values_mut());

@@ -14,7 +14,7 @@ fn shared() -> Shared {
 fn followed() -> Shared {
     let shared = shared();
     shared.begin(1, HashMap::new());
-    shared.settle(&snapshot("900:900:"), shared.starts());
+    shared.settle(snapshot("900:900:"), shared.starts());
     assert_eq!(shared.settled(), 1);
     shared
 }
@@ -56,11 +56,11 @@ fn commits_are_settled_in_order_and_when_they_are_seen() {
     let (one, two, three) = (commit(&shared, 901), commit(&shared, 905), commit(&shared, 902));
     assert_eq!((one, three, shared.settled()), (2, 4, 1));
     let start = shared.starts();
-    shared.settle(&snapshot("905:906:905"), start);
+    shared.settle(snapshot("905:906:905"), start);
     assert_eq!(shared.settled(), one, "902 is seen, but 905 comes first");
-    shared.settle(&snapshot("901:905:901"), start);
+    shared.settle(snapshot("901:905:901"), start);
     assert_eq!(shared.settled(), one, "an older snapshot takes nothing back");
-    shared.settle(&snapshot("906:906:"), start);
+    shared.settle(snapshot("906:906:"), start);
     assert_eq!((shared.settled(), two), (three, 3));
     let now = shared.next_number();
     shared.applied_commit(now, None);
@@ -81,7 +81,7 @@ fn a_full_queue_loses_nothing() {
     assert_eq!(shared.unsettled_count(), UNSETTLED_MAX + 1);
     let running = u64::from(start) + UNSETTLED_MAX as u64 + 50;
     let settle = |text: String| {
-        shared.settle(&snapshot(&text), shared.starts());
+        shared.settle(snapshot(&text), shared.starts());
         shared.settled()
     };
     let of_queue = first + UNSETTLED_MAX as u64 - 1;
@@ -100,14 +100,14 @@ fn nothing_is_settled_while_those_run_that_may_have_committed_before_the_start()
     shared.begin(77, HashMap::new());
     assert_eq!(shared.applied(), Applied { number: 1, lsn: 77 });
     commit(&shared, 910);
-    shared.settle(&snapshot("930:930:"), before);
+    shared.settle(snapshot("930:930:"), before);
     assert_eq!(shared.settled(), 0, "a snapshot from before the start says nothing");
     let start = shared.starts();
-    shared.settle(&snapshot("905:930:905,920"), start);
-    shared.settle(&snapshot("920:931:920,930"), start);
+    shared.settle(snapshot("905:930:905,920"), start);
+    shared.settle(snapshot("920:931:920,930"), start);
     assert_eq!(shared.settled(), 0, "920 was there in the first one");
     assert_eq!(shared.start_waits_for(), [920]);
-    shared.settle(&snapshot("930:931:930"), start);
+    shared.settle(snapshot("930:931:930"), start);
     assert_eq!(shared.settled(), 2, "930 was not");
 }
 
@@ -122,7 +122,7 @@ fn a_new_stream_raises_all_tags_and_forgets_what_was_unsettled() {
     assert!(shared.is_following() && shared.why_lost().is_none());
     assert_eq!(shared.applied(), Applied { number: 3, lsn: 5 });
     assert_eq!(shared.tags.read(shared.tags.any(42)), 3);
-    shared.settle(&snapshot("100:100:"), shared.starts());
+    shared.settle(snapshot("100:100:"), shared.starts());
     assert_eq!(shared.settled(), 3, "901 was another server's");
 }
 

@@ -92,11 +92,16 @@ fn days(text: &[u8]) -> Option<(i64, &[u8])> {
     if year == 0 || !(1..=length).contains(&day) {
         return None;
     }
+    Some((day_number(year, month, day), rest))
+}
+
+/// Days since 2000-01-01. The year before 1 is 0.
+pub(crate) fn day_number(year: i64, month: i64, day: i64) -> i64 {
     // Years that begin in March have the leap day at their end.
     let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     // From 0000-03-01 to 2000-01-01.
-    Some((days - 730_425, rest))
+    year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 730_425
 }
 
 /// ` 12:30`, ` 12:30:00` or ` 12:30:00.123456`, in microseconds.

@@ -447,6 +447,7 @@ impl Builder<'_> {
             max_server_connections: values.limit("max_server_connections"),
             disabled: values.flag("disabled").unwrap_or(default::DISABLED),
             caches: self.caches(scope),
+            mirrors: self.mirrors(scope),
         }
     }
 

@@ -125,7 +125,7 @@ impl<'a> Head<'a> {
     }
 
     /// Takes this character.
-    fn sign(&mut self, wanted: char) -> bool {
+    pub fn sign(&mut self, wanted: char) -> bool {
         let rest = tail(self.rest, sql::blank(self.rest.as_bytes()));
         let after = rest.strip_prefix(wanted);
         self.rest = after.unwrap_or(self.rest);
@@ -144,6 +144,14 @@ impl<'a> Head<'a> {
             self.rest = tail(self.rest, rest);
         }
         fits.then_some(name)
+    }
+
+    /// Takes `IN DATABASE name`, if it is next. None: it is begun and not right.
+    pub fn database(&mut self) -> Option<Option<String>> {
+        if !self.takes("in") {
+            return Some(None);
+        }
+        self.takes("database").then(|| self.name()).flatten().map(Some)
     }
 
     /// Nothing but white space, comments and semicolons is left.

@@ -16,6 +16,7 @@ mod document;
 mod environment;
 mod files;
 mod load;
+mod mirror;
 pub(crate) mod nearest;
 pub mod options;
 mod postgres_url;
@@ -33,6 +34,7 @@ pub use definition::{Definition, Head};
 pub use environment::Environment;
 pub use files::FILE_MAX;
 pub use load::{reload, Flags, Inputs};
+pub use mirror::{MirrorDefinition, TableName};
 pub use postgres_url::has_scheme as is_postgres_url;
 pub use report::Report;
 pub use settings::{Layer, Scope, Setting, Settings};
@@ -184,6 +186,8 @@ pub struct Database {
     pub disabled: bool,
     /// Of statements that are named in the configuration.
     pub caches: Vec<Definition>,
+    /// Tables that are mirrored whatever is asked.
+    pub mirrors: Vec<MirrorDefinition>,
 }
 
 /// What a database section says about its server; what is absent follows the client.
@@ -308,6 +312,8 @@ pub struct CacheConfig {
     /// Of the stream; one that is further behind answers nothing.
     pub max_lag: Duration,
     pub memory: u64,
+    /// Of `memory`, for mirrors of tables.
+    pub mirror_memory: u64,
     /// As whom streams log in; none: as the database's user.
     pub user: Option<String>,
     /// None: the secret that `user` has in the configuration.

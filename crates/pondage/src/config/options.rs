@@ -246,6 +246,7 @@ pub mod default {
     pub const CACHE_FRESHNESS: Freshness = Freshness::Session;
     pub const CACHE_MAX_LAG: Duration = Duration::from_secs(5);
     pub const CACHE_MEMORY: u64 = 256 << 20;
+    pub const CACHE_MIRROR_MEMORY: u64 = 192 << 20;
     pub const CACHE_PUBLICATION: &str = "pondage";
     pub const CACHE_SLOT_MAX_WAL: u64 = 1 << 30;
     /// A commit is in the stream about a millisecond after it is acknowledged.
@@ -544,6 +545,10 @@ pub static TABLE: &[Row] = &[
         "Statements whose results are cached, where `cache` is `manual`: each a SELECT, or what \
          may follow `CREATE CACHE` ([The read cache](cache.md#commands)). In a variable they are \
          separated by semicolons."),
+    row(DATABASE, "mirrors", Kind::Mirrors, Preset::NoNames, &[],
+        "Tables that are kept in memory: each what may follow `MIRROR TABLE`, such as \
+         `orders COLUMNS (id, total)` ([Mirrors](cache.md#mirrors)). In a variable they are \
+         separated by semicolons."),
     row(DATABASE_AND_USER, "max_client_connections", CLIENTS, Preset::None,
         &["max_db_client_connections", "max_user_client_connections"],
         "Clients of this database, or of this user over all databases; 0: no limit."),
@@ -574,7 +579,11 @@ pub static TABLE: &[Row] = &[
          further behind answers nothing: reads go to PostgreSQL."),
     fixed(row(CACHE, "memory", Kind::Size { least: 1 << 20, most: limit::BYTES },
         Preset::Size(default::CACHE_MEMORY), &[],
-        "Memory for results. Beyond it those that are worth least go.")),
+        "Memory for results and mirrors. Beyond it those results go that are worth least.")),
+    fixed(row(CACHE, "mirror_memory", Kind::Size { least: 0, most: limit::BYTES },
+        Preset::Size(default::CACHE_MIRROR_MEMORY), &[],
+        "How much of `memory`, up to seven eighths, mirrors of tables may take. A table that does \
+         not fit has none. 0: there are no mirrors.")),
     row(CACHE, "user", Kind::Name, Preset::None, &[],
         "The role that follows the stream of changes; it needs REPLICATION. Without it, the \
          database's `user`."),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::options::{default, limit};
 use super::report::{Code, Problem};
-use super::{Address, Definition};
+use super::{Address, Definition, MirrorDefinition};
 
 /// No configured duration is longer: ten years.
 const DURATION_MAX: Duration = Duration::from_secs(3650 * 24 * 3600);
@@ -44,6 +44,8 @@ pub enum Kind {
     Names,
     /// Definitions of caches.
     Caches,
+    /// Tables with columns.
+    Mirrors,
     /// Of Redis's logical databases.
     Numbers,
     /// Bytes, with a unit.
@@ -200,6 +202,7 @@ impl Kind {
             }
             Kind::Names => "a list of names".to_owned(),
             Kind::Caches => "a list of statements".to_owned(),
+            Kind::Mirrors => "a list of tables".to_owned(),
             Kind::Numbers => {
                 format!("a list of whole numbers from 0 to {}", limit::REDIS_DATABASES - 1)
             }
@@ -277,6 +280,7 @@ impl Kind {
                 .map(|names| Value::Names(names.into_iter().map(str::to_owned).collect()))
                 .ok_or_else(unfit),
             Kind::Caches => read_caches(name, raw, unfit),
+            Kind::Mirrors => read_mirrors(name, raw, unfit),
             Kind::Numbers => read_numbers(raw).map(Value::Numbers).ok_or_else(unfit),
             Kind::Size { least, most } => read_size(name, raw, least..=most, unfit),
             Kind::KeyspaceEvents => raw
@@ -306,9 +310,11 @@ impl Kind {
             Kind::Workers | Kind::Duration { .. } | Kind::Size { .. } | Kind::Permissions => {
                 matches!(raw, Raw::Integer { .. } | Raw::Bare(_) | Raw::Text(_))
             }
-            Kind::Addresses | Kind::SocketAddresses | Kind::Names | Kind::Caches => {
-                raw.texts().is_some()
-            }
+            Kind::Addresses
+            | Kind::SocketAddresses
+            | Kind::Names
+            | Kind::Caches
+            | Kind::Mirrors => raw.texts().is_some(),
             Kind::Numbers => raw.integers().is_some(),
             _ => raw.text().is_some(),
         };
@@ -333,11 +339,27 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 /// A variable has them with semicolons in between.
+fn definitions<'r>(raw: &'r Raw<'_>) -> Option<Vec<&'r str>> {
+    match raw {
+        Raw::Bare(text) => Some(text.split(';').filter(|part| !part.trim().is_empty()).collect()),
+        _ => raw.texts(),
+    }
+}
+
+fn read_mirrors(name: &str, raw: &Raw<'_>, unfit: impl Fn() -> Problem) -> Result<Value, Problem> {
+    let texts = definitions(raw).ok_or_else(unfit)?;
+    for text in &texts {
+        if let Err(why) = MirrorDefinition::configured(text) {
+            let message = format!("`{name}` has {}: {why}", quoted(text));
+            return Err(Problem::new(Code::BadValue, message)
+                .help("write what may follow MIRROR TABLE: \"orders COLUMNS (id, total)\""));
+        }
+    }
+    Ok(Value::Names(texts.into_iter().map(str::to_owned).collect()))
+}
+
 fn read_caches(name: &str, raw: &Raw<'_>, unfit: impl Fn() -> Problem) -> Result<Value, Problem> {
-    let texts = match raw {
-        Raw::Bare(text) => text.split(';').filter(|part| !part.trim().is_empty()).collect(),
-        _ => raw.texts().ok_or_else(unfit)?,
-    };
+    let texts = definitions(raw).ok_or_else(unfit)?;
     for text in &texts {
         if let Err(why) = Definition::configured(text) {
             let message = format!("`{name}` has {}: {why}", quoted(text));

@@ -5,26 +5,23 @@
 //! EXPLAIN CREATE CACHE [IN DATABASE name] FROM select
 //! DROP CACHE name [IN DATABASE name]
 //! DROP ALL CACHES [IN DATABASE name]
+//! MIRROR TABLE [schema.]table [COLUMNS (name, ...)] [IN DATABASE name]
+//! DROP MIRROR [schema.]table [IN DATABASE name]
 //! ```
 
 use wire::pg::sqlstate;
 
 use super::Failure;
-use crate::config::{Definition, Head};
+use crate::config::{Definition, Head, MirrorDefinition, TableName};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CacheCommand {
     Create(Definition),
     Explain(Definition),
-    Drop {
-        name: String,
-        database: Option<String>,
-    },
-    DropAll {
-        database: Option<String>,
-    },
-    /// MIRROR TABLE, whatever follows.
-    Mirror,
+    Drop { name: String, database: Option<String> },
+    DropAll { database: Option<String> },
+    Mirror(MirrorDefinition),
+    DropMirror { table: TableName, database: Option<String> },
 }
 
 impl CacheCommand {
@@ -34,18 +31,21 @@ impl CacheCommand {
             CacheCommand::Explain(_) => "EXPLAIN",
             CacheCommand::Drop { .. } => "DROP CACHE",
             CacheCommand::DropAll { .. } => "DROP ALL CACHES",
-            CacheCommand::Mirror => "MIRROR TABLE",
+            CacheCommand::Mirror(_) => "MIRROR TABLE",
+            CacheCommand::DropMirror { .. } => "DROP MIRROR",
         }
     }
 
-    /// Of the cache that it is about; empty if it names none.
+    /// Of the cache or table that it is about; empty if it names none.
     pub fn name(&self) -> &str {
         match self {
             CacheCommand::Create(definition) | CacheCommand::Explain(definition) => {
                 definition.name.as_deref().unwrap_or_default()
             }
             CacheCommand::Drop { name, .. } => name,
-            CacheCommand::DropAll { .. } | CacheCommand::Mirror => "",
+            CacheCommand::Mirror(mirror) => &mirror.table.name,
+            CacheCommand::DropMirror { table, .. } => &table.name,
+            CacheCommand::DropAll { .. } => "",
         }
     }
 }
@@ -67,14 +67,14 @@ pub fn parse(text: &str) -> Option<Result<CacheCommand, Failure>> {
     }
     if let Some(rest) = after(&["drop", "all", "caches"]) {
         let mut head = Head::new(rest);
-        let command = in_database(&mut head).filter(|_| head.is_done());
+        let command = head.database().filter(|_| head.is_done());
         let failed = || syntax("DROP ALL CACHES is followed by nothing".to_owned(), DROP_ALL_USAGE);
         return Some(command.map(|database| CacheCommand::DropAll { database }).ok_or_else(failed));
     }
     if let Some(rest) = after(&["drop", "cache"]) {
         let mut head = Head::new(rest);
         let name = head.name();
-        let database = in_database(&mut head).filter(|_| head.is_done());
+        let database = head.database().filter(|_| head.is_done());
         let failed = || syntax("DROP CACHE takes the name of one cache".to_owned(), DROP_USAGE);
         let command = name.zip(database);
         return Some(
@@ -83,7 +83,20 @@ pub fn parse(text: &str) -> Option<Result<CacheCommand, Failure>> {
                 .ok_or_else(failed),
         );
     }
-    after(&["mirror", "table"]).map(|_| Ok(CacheCommand::Mirror))
+    if let Some(rest) = after(&["mirror", "table"]) {
+        let command = MirrorDefinition::parse(rest).map(CacheCommand::Mirror);
+        return Some(command.map_err(|why| syntax(why, MIRROR_USAGE)));
+    }
+    let mut head = Head::new(after(&["drop", "mirror"])?);
+    let table = TableName::take(&mut head).ok();
+    let database = head.database().filter(|_| head.is_done());
+    let command = table.zip(database);
+    let failed = || syntax("DROP MIRROR takes the name of one table".to_owned(), DROP_MIRROR_USAGE);
+    Some(
+        command
+            .map(|(table, database)| CacheCommand::DropMirror { table, database })
+            .ok_or_else(failed),
+    )
 }
 
 const CREATE_USAGE: &str = "CREATE CACHE [name] [IN DATABASE name] \
@@ -91,14 +104,8 @@ const CREATE_USAGE: &str = "CREATE CACHE [name] [IN DATABASE name] \
 const EXPLAIN_USAGE: &str = "EXPLAIN CREATE CACHE [IN DATABASE name] FROM SELECT ...";
 const DROP_USAGE: &str = "DROP CACHE name [IN DATABASE name]";
 const DROP_ALL_USAGE: &str = "DROP ALL CACHES [IN DATABASE name]";
-
-/// None: it is begun and not right.
-fn in_database(head: &mut Head<'_>) -> Option<Option<String>> {
-    if !head.takes("in") {
-        return Some(None);
-    }
-    head.takes("database").then(|| head.name()).flatten().map(Some)
-}
+const MIRROR_USAGE: &str = "MIRROR TABLE [schema.]table [COLUMNS (a, b)] [IN DATABASE name]";
+const DROP_MIRROR_USAGE: &str = "DROP MIRROR [schema.]table [IN DATABASE name]";
 
 #[cfg(test)]
 mod tests {
@@ -130,7 +137,15 @@ mod tests {
         assert_eq!(read("drop all caches"), CacheCommand::DropAll { database: None });
         let database = Some("app".to_owned());
         assert_eq!(read("drop all caches in database app"), CacheCommand::DropAll { database });
-        assert_eq!(read("mirror table orders columns (a)"), CacheCommand::Mirror);
+        let CacheCommand::Mirror(mirror) = read("mirror table app.orders columns (a)") else {
+            panic!("a MIRROR TABLE")
+        };
+        assert_eq!(mirror.table.to_string(), "app.orders");
+        let CacheCommand::DropMirror { table, database } = read("DROP MIRROR t in database web")
+        else {
+            panic!("a DROP MIRROR")
+        };
+        assert_eq!((table.name.as_str(), database.as_deref()), ("t", Some("web")));
     }
 
     #[test]
@@ -142,6 +157,8 @@ mod tests {
             ("drop cache", "DROP CACHE takes the name of one cache", DROP_USAGE),
             ("drop cache a b", "DROP CACHE takes the name of one cache", DROP_USAGE),
             ("drop cache a in app", "DROP CACHE takes the name of one cache", DROP_USAGE),
+            ("mirror table", "expected the name of a table", MIRROR_USAGE),
+            ("drop mirror t u", "DROP MIRROR takes the name of one table", DROP_MIRROR_USAGE),
             ("drop all caches now", "DROP ALL CACHES is followed by nothing", DROP_ALL_USAGE),
         ] {
             let Some(Err(failure)) = parse(text) else { panic!("{text}") };

@@ -57,7 +57,11 @@ impl Operator {
                 notices.push(notice("NOTICE", format!("{dropped} dropped"), None));
                 Ok(None)
             }
-            CacheCommand::Mirror => Err(no_mirrors()),
+            CacheCommand::Mirror(wanted) => self.mirror(who, wanted, notices).await.map(|()| None),
+            CacheCommand::DropMirror { table, database } => {
+                let database = self.perhaps_database_of(who, &database)?;
+                self.drop_mirror(database.as_deref(), &table).map(|()| None)
+            }
         }
     }
 
@@ -150,7 +154,11 @@ impl Operator {
     }
 
     /// The database that a command is about: on an ordinary connection its own.
-    fn database_of(&self, who: &ConsoleUser, said: &Option<String>) -> Result<String, Failure> {
+    pub(super) fn database_of(
+        &self,
+        who: &ConsoleUser,
+        said: &Option<String>,
+    ) -> Result<String, Failure> {
         self.perhaps_database_of(who, said)?.ok_or_else(|| {
             Failure::new(sqlstate::SYNTAX_ERROR, "which database is it about?")
                 .detail("The console is in none.")
@@ -178,12 +186,6 @@ impl Operator {
     }
 }
 
-pub fn no_mirrors() -> Failure {
-    Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, "tables can't be mirrored yet")
-        .detail("Results of statements can be cached, whole tables come later.")
-        .hint("CREATE CACHE FROM SELECT ...")
-}
-
 /// As whom a statement is judged: on an ordinary connection as its user.
 pub(super) fn pool_of(
     config: &Config,
@@ -197,7 +199,7 @@ pub(super) fn pool_of(
 }
 
 /// Of the users that no section names.
-fn mode_of(config: &Config, database: &str) -> CacheMode {
+pub(super) fn mode_of(config: &Config, database: &str) -> CacheMode {
     config.pool(database, "").map_or(CacheMode::Off, |pool| pool.cache)
 }
 
@@ -207,7 +209,14 @@ pub(super) fn notice(severity: &'static str, message: String, detail: Option<Str
 
 fn explained(judged: Result<Arc<Cacheable>, String>, followed: Vec<String>) -> Table {
     let lines = match judged {
-        Ok(cacheable) => [&["Cacheable: yes".to_owned()][..], &cacheable.lines, &followed].concat(),
+        Ok(cacheable) => {
+            let mirrorable = match &cacheable.mirror {
+                Ok(_) => "Mirrorable: yes".to_owned(),
+                Err(why) => format!("Mirrorable: no, {why}"),
+            };
+            let first = ["Cacheable: yes".to_owned()];
+            [&first[..], &cacheable.lines, &[mirrorable], &followed].concat()
+        }
         Err(why) => vec!["Cacheable: no".to_owned(), format!("Why: {why}")],
     };
     let rows = lines.into_iter().map(|line| vec![Value::text(line)]).collect();
@@ -307,7 +316,7 @@ fn not_followed(cache: &CacheInfo, stream: &Standing) -> Option<String> {
 }
 
 /// Those of some tables whose changes are not told, and why.
-fn untold(tables: &[u32], stream: &Standing) -> Vec<String> {
+pub(super) fn untold(tables: &[u32], stream: &Standing) -> Vec<String> {
     let read = stream.tables.iter().filter(|table| tables.contains(&table.oid));
     read.filter_map(|table| streams::not_told(stream, table)).collect()
 }
@@ -317,7 +326,7 @@ fn load(counter: &AtomicU64) -> u64 {
 }
 
 /// With one decimal; NULL of nothing.
-fn percent(part: u64, whole: u64) -> Value {
+pub(super) fn percent(part: u64, whole: u64) -> Value {
     part.saturating_mul(1_000).checked_div(whole).map_or(Value::Null, Value::Tenths)
 }
 
@@ -333,4 +342,4 @@ fn shown(query: &str) -> String {
 
 #[cfg(test)]
 #[path = "caching_tests.rs"]
-mod tests;
+pub mod tests;

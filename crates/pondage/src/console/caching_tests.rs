@@ -2,25 +2,25 @@ use std::sync::atomic::Ordering;
 
 use backend::replication::plan::{TableStanding, Unfit};
 
-use super::super::command::{parse, Request, Show};
+use super::super::command::parse;
 use super::super::fixture::{self, Fake};
 use super::*;
 
 /// `app` caches, `reports` does not.
 const MORE: &str = "[cache]\nuser = \"follower\"\n[databases.more]\ncache = \"manual\"\n";
 
-fn operator() -> (Operator, Arc<Fake>) {
+pub fn operator() -> (Operator, Arc<Fake>) {
     let (fake, _) = Fake::new(fixture::config_and(MORE), 0);
     (Operator::new(fake.clone()), fake)
 }
 
-fn who(database: &str, admin: bool) -> ConsoleUser {
+pub fn who(database: &str, admin: bool) -> ConsoleUser {
     let (user, database) = ("web".to_owned(), database.to_owned());
     ConsoleUser { user, database, admin, proven: None }
 }
 
 /// Every notice and what came of it: rows, each as its fields, or the failure.
-async fn run(operator: &Operator, who: &ConsoleUser, text: &str) -> Vec<String> {
+pub async fn run(operator: &Operator, who: &ConsoleUser, text: &str) -> Vec<String> {
     let mut requests = parse(text.as_bytes()).unwrap_or_else(|failure| panic!("{failure:?}"));
     let answer = operator.run(who, requests.remove(0)).await;
     let notices = answer.notices.into_iter().map(|notice| notice.message);
@@ -109,7 +109,8 @@ async fn an_ordinary_connection_is_about_its_own_database_and_user() {
     let plan = run(&operator, &web, "explain create cache from select a from t").await;
     let table = "table public.t, as web: every row";
     assert_eq!(plan[..2], ["Cacheable: yes", table]);
-    assert_eq!(plan[2], "Followed: not yet, nobody has used the database");
+    assert_eq!(plan[2], "Mirrorable: no, it has no mirror");
+    assert_eq!(plan[3], "Followed: not yet, nobody has used the database");
     assert_eq!(run(&operator, &web, "drop all caches").await, ["1 dropped"]);
 }
 
@@ -121,7 +122,7 @@ async fn a_plan_says_which_tables_are_not_followed_and_what_mends_it() {
     let mut stream = fixture::stream("more");
     let look = async |stream: &Standing| {
         *fake.streams.lock().expect("not poisoned") = vec![stream.clone()];
-        run(&operator, &web, plan).await.split_off(2)
+        run(&operator, &web, plan).await.split_off(3)
     };
     assert_eq!(look(&stream).await, ["Followed: no, the stream of changes is being connected"]);
     stream.state = State::Following;
@@ -145,7 +146,7 @@ async fn a_plan_says_which_tables_are_not_followed_and_what_mends_it() {
         assert_eq!(look(&stream).await, ["Followed: no", &format!("Why: public.t: {why}")]);
     }
     let off = run(&operator, &who("app", true), plan).await;
-    assert_eq!(off[2], "Followed: no, the cache of database app is off");
+    assert_eq!(off[3], "Followed: no, the cache of database app is off");
 }
 
 #[tokio::test]
@@ -178,21 +179,13 @@ async fn a_cache_of_a_database_that_does_not_cache_comes_with_a_warning() {
 async fn only_administrators_change_something() {
     let (operator, _) = operator();
     let watcher = who("more", false);
-    for text in ["create cache from select a from t", "drop cache a", "drop all caches"] {
+    for text in
+        ["create cache from select a from t", "drop all caches", "mirror table t", "drop mirror t"]
+    {
         let refused = run(&operator, &watcher, text).await;
         assert!(refused[0].starts_with("42501 admin access needed"), "{refused:?}");
     }
     assert!(run(&operator, &watcher, "show caches").await.is_empty());
-}
-
-#[tokio::test]
-async fn mirrors_come_later() {
-    let (operator, _) = operator();
-    for text in ["mirror table t columns (a)", "show mirrors"] {
-        let refused = run(&operator, &who("more", true), text).await;
-        assert!(refused[0].starts_with("0A000 tables can't be mirrored yet"), "{refused:?}");
-    }
-    assert_eq!(parse(b"show mirrors"), Ok(vec![Request::Show(Show::Mirrors)]));
 }
 
 #[test]

@@ -144,6 +144,13 @@ const STREAMS: &[Column] = columns! {
     Text: "not_followed" "complaint";
 };
 
+const MIRRORS: &[Column] = columns! {
+    Text: "database" "table" "columns" "state" "why" "pinned";
+    Numeric: "rows" "bytes";
+    Text: "indexes";
+    Numeric: "copied_percent";
+};
+
 const PROCEDURES: &[Column] = columns! {
     Text: "database" "procedure" "arguments" "mode" "key" "also" "key_source";
     Numeric: "calls" "calls_per_second" "p50_us" "p99_us" "joined_percent" "train" "retries"
@@ -154,11 +161,10 @@ const PROCEDURES: &[Column] = columns! {
 /// As PostgreSQL's EXPLAIN has it.
 pub const PLAN: &[Column] = columns! { Text: "QUERY PLAN"; };
 
-/// The columns of a SHOW that answers with a table. HELP is a notice; FDS and MIRRORS are not
-/// available.
+/// The columns of a SHOW that answers with a table. HELP is a notice; FDS is not available.
 pub fn of_show(show: Show) -> Option<&'static [Column]> {
     Some(match show {
-        Show::Help | Show::Fds | Show::Mirrors => return None,
+        Show::Help | Show::Fds => return None,
         Show::Config => CONFIG,
         Show::Databases => DATABASES,
         Show::Pools => POOLS,
@@ -186,6 +192,7 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::Caches => CACHES,
         Show::ProxiedQueries => PROXIED_QUERIES,
         Show::Streams => STREAMS,
+        Show::Mirrors => MIRRORS,
         Show::Procedures => PROCEDURES,
     })
 }
@@ -340,6 +347,6 @@ mod tests {
     fn only_help_and_what_is_not_available_have_no_table() {
         let without: Vec<&Show> =
             Show::ALL.iter().filter(|show| of_show(**show).is_none()).collect();
-        assert_eq!(without, [&Show::Help, &Show::Fds, &Show::Mirrors]);
+        assert_eq!(without, [&Show::Help, &Show::Fds]);
     }
 }

@@ -182,12 +182,14 @@ pub const HELP: &str = "\n\tSHOW HELP|CONFIG|DATABASES|POOLS|CLIENTS|SERVERS|USE
     \tSHOW STATS|STATS_TOTALS|STATS_AVERAGES|TOTALS\n\
     \tSHOW QUERIES|COALESCE\n\
     \tSHOW REDIS|REDIS_COMMANDS|REDIS_KEYS|REDIS_CLIENTS\n\
-    \tSHOW CACHES|PROXIED_QUERIES|STREAMS\n\
+    \tSHOW CACHES|PROXIED_QUERIES|STREAMS|MIRRORS\n\
     \tSHOW PROCEDURES\n\
     \tCREATE CACHE [<name>] IN DATABASE <db> [WITH (...)] FROM <select>\n\
     \tEXPLAIN CREATE CACHE IN DATABASE <db> FROM <select>\n\
     \tDROP CACHE <name> [IN DATABASE <db>]\n\
     \tDROP ALL CACHES [IN DATABASE <db>]\n\
+    \tMIRROR TABLE [<schema>.]<table> [COLUMNS (...)] IN DATABASE <db>\n\
+    \tDROP MIRROR [<schema>.]<table> [IN DATABASE <db>]\n\
     \tSET PROCEDURE [<schema>.]<name> [KEY (...)] [ALSO (...)] [MODE off|lane|train|batch]\n\
     \t    [DURABLE_ACK tail|each] [MAX_TRAIN <n>] [RETRY <n>]\n\
     \tRESET PROCEDURE [<schema>.]<name>\n\

@@ -5,14 +5,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use backend::login::Credential;
+use cache::mirror;
+use cache::mirror::held::MirrorInfo;
 use cache::recipe::{Recipe, TableDeps};
 use sql::procedure::{Argument, Definition, Mode};
 use tokio::sync::mpsc;
 
-use super::{Condition, Pending, Process};
-use crate::config::{Config, PoolConfig};
+use super::{Condition, MirrorMemory, Pending, Process};
+use crate::config::{Config, MirrorDefinition, PoolConfig};
 use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToWorker};
+use crate::control::mirrors::{self, Unfit};
 use crate::link::Ends;
 use crate::procedures::{Known, Procedure, Procedures};
 use crate::route::Cacheable;
@@ -113,6 +116,9 @@ pub struct Fake {
     pub redis: Mutex<Option<Snapshot>>,
     pub caches: Registry,
     pub streams: Mutex<Vec<Standing>>,
+    pub pins: mirrors::Registry,
+    /// With their databases.
+    pub mirrors: Mutex<Vec<(String, MirrorInfo)>>,
     pub procedures: Procedures,
     workers: Vec<mpsc::UnboundedSender<ToWorker>>,
 }
@@ -131,6 +137,8 @@ impl Fake {
             redis: Mutex::default(),
             caches: Registry::default(),
             streams: Mutex::default(),
+            pins: mirrors::Registry::default(),
+            mirrors: Mutex::default(),
             procedures: Procedures::default(),
             workers: senders,
             config: Arc::new(config),
@@ -175,6 +183,45 @@ impl Process for Fake {
 
     fn kept(&self) -> cache::store::Standing {
         cache::store::Standing { entries: 7, bytes: 7_000, limit: 9_000, evicted: 3 }
+    }
+
+    fn pins(&self) -> &mirrors::Registry {
+        &self.pins
+    }
+
+    fn mirrors(&self, database: &str) -> Vec<MirrorInfo> {
+        let mut all = self.mirrors.lock().expect("not poisoned").clone();
+        all.retain(|(at, _)| at == database);
+        all.into_iter().map(|(_, info)| info).collect()
+    }
+
+    fn mirror_memory(&self) -> MirrorMemory {
+        MirrorMemory { used: 5_000, limit: self.config.cache.mirror_memory }
+    }
+
+    /// Only `t`, table 7 of schema `public` with column `a`, is there, and catalogues of `reports`
+    /// can't be asked.
+    fn judge_mirror<'a>(
+        &'a self,
+        database: &'a str,
+        wanted: &'a MirrorDefinition,
+    ) -> Pending<'a, Result<Result<mirror::definition::Definition, Unfit>, String>> {
+        let judged = match wanted.table.name.as_str() {
+            _ if database == "reports" => Err("no route to host".to_owned()),
+            "t" => Ok(Ok(mirror::definition::Definition {
+                oid: 7,
+                filenode: 7,
+                schema: "public".to_owned(),
+                name: "t".to_owned(),
+                columns: Vec::new(),
+                identity: Vec::new(),
+            })),
+            _ => {
+                let message = format!("there is no table {}", wanted.table);
+                Ok(Err(Unfit::new("42P01", message).hint("Say its schema.")))
+            }
+        };
+        Box::pin(async move { judged })
     }
 
     fn streams(&self) -> Vec<Standing> {
@@ -235,11 +282,27 @@ pub fn stream(database: &str) -> Standing {
     Standing::new(database, PUBLICATION)
 }
 
+/// The mirror of table 7.
+pub fn mirror(state: mirror::held::State) -> MirrorInfo {
+    MirrorInfo {
+        oid: 7,
+        schema: "public".to_owned(),
+        name: "t".to_owned(),
+        columns: vec!["a".to_owned(), "b".to_owned()],
+        state,
+        pinned: true,
+        rows: 3,
+        bytes: 64,
+        indexes: vec!["a".to_owned()],
+    }
+}
+
 /// What reads every row of table 7.
 fn cacheable(user: &str) -> Cacheable {
     let tables = vec![TableDeps { oid: 7, restriction: None }];
     let lines = vec![format!("table public.t, as {user}: every row")];
-    Cacheable { recipe: Recipe { tables }, settings: false, slots: Vec::new(), lines }
+    let mirror = Err("it has no mirror".to_owned());
+    Cacheable { recipe: Recipe { tables }, settings: false, slots: Vec::new(), lines, mirror }
 }
 
 /// A procedure `(p_w integer, INOUT p_cw integer)` of schema `public`, whose body is not understood.

@@ -17,13 +17,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use backend::login::Credential;
+use cache::mirror::definition::Definition;
+use cache::mirror::held::MirrorInfo;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use wire::pg::{header, sqlstate};
 
-use crate::config::{Config, PoolConfig};
+use crate::config::{Config, MirrorDefinition, PoolConfig};
 use crate::control::caches::Registry;
 use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
+use crate::control::mirrors::{self, Unfit};
 use crate::procedures::{Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::Standing;
@@ -33,6 +36,7 @@ pub mod cache_commands;
 pub mod caching;
 pub mod columns;
 pub mod command;
+pub mod mirroring;
 pub mod operator;
 pub mod procedure_commands;
 pub mod procedures;
@@ -94,6 +98,25 @@ pub trait Process: Send + Sync + 'static {
     /// The streams of changes, one for each database that is followed.
     fn streams(&self) -> Vec<Standing>;
 
+    /// Tables that somebody wants mirrored.
+    fn pins(&self) -> &mirrors::Registry;
+
+    /// The mirrors of a database, those that are being made included.
+    fn mirrors(&self, database: &str) -> Vec<MirrorInfo>;
+
+    /// What all of them take.
+    fn mirror_memory(&self) -> MirrorMemory;
+
+    /// What the catalogues say of a table that is to be mirrored, or why it can't be.
+    ///
+    /// # Errors
+    /// Why they could not be asked.
+    fn judge_mirror<'a>(
+        &'a self,
+        database: &'a str,
+        wanted: &'a MirrorDefinition,
+    ) -> Pending<'a, Result<Result<Definition, Unfit>, String>>;
+
     /// What parser and catalogues say about caching a statement, as this pool's user sees the
     /// database: what its answers depend on, or why it can't be.
     ///
@@ -121,6 +144,13 @@ pub trait Process: Send + Sync + 'static {
         schema: Option<&'a str>,
         name: &'a str,
     ) -> Pending<'a, Result<Vec<Arc<Procedure>>, String>>;
+}
+
+/// Bytes of mirrors, over all databases.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MirrorMemory {
+    pub used: u64,
+    pub limit: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use super::show::{self, Facts};
 use super::stats::{self, Sampler};
 use super::table::{Table, Value};
 use super::view::{self, View};
-use super::{caching, columns, procedures, Failure, Process};
+use super::{columns, mirroring, procedures, Failure, Process};
 use crate::config::nearest::nearest;
 use crate::config::{is_console, Config};
 use crate::control::messages::{Command, ConsoleUser, ToWorker};
@@ -172,9 +172,6 @@ impl Operator {
     }
 
     async fn show(&self, who: &ConsoleUser, show: Show) -> Result<Table, Failure> {
-        if show == Show::Mirrors {
-            return Err(caching::no_mirrors());
-        }
         let none = || {
             Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, "SHOW FDS is not available").hint(
                 "File descriptors are never handed to a client; SHOW SOCKETS lists connections.",
@@ -203,6 +200,12 @@ impl Operator {
             let queries = view.workers.iter_mut().map(|worker| &mut worker.queries);
             queries.for_each(|rows| rows.retain(|row| row.database == who.database));
         }
+        let mut mirrors = mirroring::of(self.process());
+        let mut pins = self.process.pins().all();
+        if !is_console(&who.database) {
+            mirrors.retain(|(database, _)| *database == who.database);
+            pins.retain(|pin| pin.database == who.database);
+        }
         let redis = self.process.redis(show == Show::RedisClients);
         let facts = Facts {
             config: &config,
@@ -213,6 +216,8 @@ impl Operator {
             redis: redis.as_ref(),
             caches: &caches,
             streams: &streams,
+            mirrors: &mirrors,
+            pins: &pins,
             procedures: &procedures,
             kept: self.process.kept(),
             now: self.now(),

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use backend::moment::Moment;
+use cache::mirror::held::MirrorInfo;
 
 use super::command::{self, Show};
 use super::operator::Switches;
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
-use super::{caching, columns, procedures, queries, redis, streams, view};
+use super::{caching, columns, mirroring, procedures, queries, redis, streams, view};
 use crate::config::{Config, Host, PoolOptions};
 use crate::control::caches::CacheInfo;
+use crate::control::mirrors::Pin;
 use crate::link::Ends;
 use crate::procedures::Procedure;
 use crate::stream::Standing;
@@ -30,6 +32,10 @@ pub struct Facts<'a> {
     /// In order of databases and names.
     pub caches: &'a [Arc<CacheInfo>],
     pub streams: &'a [Standing],
+    /// With their databases.
+    pub mirrors: &'a [(String, MirrorInfo)],
+    /// In order of databases and names.
+    pub pins: &'a [Pin],
     /// In order of databases and names.
     pub procedures: &'a [Arc<Procedure>],
     /// Results, of all databases.
@@ -48,7 +54,7 @@ pub fn version() -> String {
 pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
     let columns = columns::of_show(show)?;
     let rows = match show {
-        Show::Help | Show::Fds | Show::Mirrors => return None,
+        Show::Help | Show::Fds => return None,
         Show::Config => config(facts.config),
         Show::Databases => databases(facts),
         Show::Pools => facts.pools.iter().map(pool).collect(),
@@ -74,6 +80,7 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::RedisKeys => facts.redis.map_or_else(Vec::new, redis::keys),
         Show::Caches => caching::rows(facts.config, facts.caches, facts.streams),
         Show::ProxiedQueries => queries::proxied(facts.workers),
+        Show::Mirrors => mirroring::rows(facts),
         Show::Procedures => procedures::rows(facts),
         Show::Streams => facts.streams.iter().map(streams::row).collect(),
         Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),

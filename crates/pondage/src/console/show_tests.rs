@@ -46,6 +46,8 @@ impl Given {
             switches: &self.switches,
             sampler: &self.sampler,
             caches: &[],
+            mirrors: &[],
+            pins: &[],
             streams: &[],
             procedures: &[],
             kept: cache::store::Standing { entries: 7, bytes: 7_000, limit: 9_000, evicted: 3 },

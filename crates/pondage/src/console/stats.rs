@@ -215,6 +215,7 @@ fn add_cached(totals: &mut Cached, more: &Cached) {
         fills,
         waits,
         too_old,
+        mirrored,
         unsettled,
         leased,
         unserved,
@@ -227,6 +228,7 @@ fn add_cached(totals: &mut Cached, more: &Cached) {
     totals.fills += fills;
     totals.waits += waits;
     totals.too_old += too_old;
+    totals.mirrored += mirrored;
     totals.unsettled += unsettled;
     totals.leased += leased;
     totals.unserved += unserved;

@@ -17,9 +17,10 @@ use tokio::sync::oneshot;
 use wire::pg::pgoutput::{Relation, Tuple};
 
 use super::messages::ToWorker;
+use super::mirroring::Maker;
 use super::Control;
 use crate::config::{Config, PoolConfig, Upstream};
-use crate::stream::Options;
+use crate::stream::{Options, Tap};
 
 /// The databases that are followed, or are about to be. Held for a change of the map, and while a
 /// stream is begun.
@@ -30,7 +31,14 @@ struct Followed {
     asker: Asker,
     source: Source,
     /// None: it begins when the workers have let go of an earlier source.
-    stream: Option<Arc<Gate>>,
+    stream: Option<Stream>,
+}
+
+/// A stream, and the thread that makes mirrors beside it.
+struct Stream {
+    gate: Arc<Gate>,
+    /// None: there is no memory for them.
+    _maker: Option<Maker>,
 }
 
 /// The pool that asked for it first.
@@ -80,7 +88,14 @@ impl Control {
         following.insert(config.database.clone(), followed);
     }
 
-    fn begin(&self, pool: Arc<PoolConfig>, asker: &Asker, source: &Source) -> Option<Arc<Gate>> {
+    /// What the user of a database's own connections has proved itself with.
+    pub(super) fn proven(&self, pool: &PoolConfig) -> Option<Credential> {
+        let following = self.following.lock();
+        let asker = &following.get(&pool.database)?.asker;
+        asker.proven.clone().filter(|_| asker.user == pool.upstream.user)
+    }
+
+    fn begin(&self, pool: Arc<PoolConfig>, asker: &Asker, source: &Source) -> Option<Stream> {
         let streams = self.streams()?;
         let shared = self.caches.database(&pool.database);
         let applier = Applier::new(shared.clone());
@@ -89,8 +104,21 @@ impl Control {
         // What another has proved does not count.
         let proven = asker.proven.clone().filter(|_| asker.user == pool.upstream.user);
         let tap = streams.follow(pool, proven, source.options.clone(), Box::new(consumer));
+        let maker = self.maker(&shared, &tap);
         shared.tell_wants(Box::new(move |lsn| tap.want(lsn)));
-        Some(gate)
+        Some(Stream { gate, _maker: maker })
+    }
+
+    fn maker(&self, shared: &Arc<Shared>, tap: &Tap) -> Option<Maker> {
+        if shared.mirrors.budget().limit() == 0 {
+            return None;
+        }
+        let store = self.caches.store();
+        let started = Maker::start(shared.clone(), store, tap.clone(), self.began);
+        let failed = |error: &std::io::Error| {
+            tracing::error!(event = "mirrors_failed", %error, "no mirror can be made");
+        };
+        started.inspect_err(failed).ok()
     }
 
     /// Ends the streams that a new configuration does not have, or has otherwise, before workers
@@ -102,8 +130,8 @@ impl Control {
             if wanted.as_ref() == Some(&followed.source) {
                 return true;
             }
-            if let Some(gate) = followed.stream.take() {
-                gate.close("its options have changed");
+            if let Some(stream) = followed.stream.take() {
+                stream.gate.close("its options have changed");
             }
             if let Some(streams) = self.streams() {
                 streams.stop(database);

@@ -18,6 +18,8 @@ mod catalogue;
 mod connection;
 mod facts;
 mod functions;
+mod mirrored;
+mod named;
 mod routines;
 mod rows;
 mod stable;
@@ -28,13 +30,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use backend::login::Credential;
+use cache::mirror::definition::Definition;
 use sql::{Name, PostgresParser};
 use tokio::sync::{mpsc, oneshot, OnceCell};
 use tokio::time::Instant;
 use wire::pg::sqlstate;
 
 use super::dial::Dialer;
-use crate::config::{CacheMode, Calls, Host, PoolConfig};
+use super::mirrors::Unfit;
+use crate::config::{CacheMode, Calls, Host, MirrorDefinition, PoolConfig};
 use crate::procedures::{Procedure, Procedures};
 use crate::route::{Verdict, Writes};
 use calls::{Bodies, Looking};
@@ -90,6 +94,7 @@ enum Told {
     Verdict(Box<Verdict>),
     Procedures(Vec<Arc<Procedure>>),
     Blocked(Vec<(u32, u32)>),
+    Table(Result<Definition, Unfit>),
 }
 
 /// A database. Several names in the configuration may mean one.
@@ -127,6 +132,8 @@ enum What {
     Routines(Name),
     /// Who waits for a lock, and of whom.
     Blocked,
+    /// A table that is to be mirrored.
+    Table(MirrorDefinition),
 }
 
 /// What of a verdict not everybody asks for.
@@ -287,6 +294,25 @@ impl Judges {
         let Some((config, proven)) = asked else { return Ok(Vec::new()) };
         match self.ask(&Key::of(&config), &config, proven, What::Blocked).await? {
             Told::Blocked(pairs) => Ok(pairs),
+            _ => Err("something else was told".to_owned()),
+        }
+    }
+
+    /// What a mirror of a table is made for, as the pool's user sees the database.
+    ///
+    /// # Errors
+    /// As [`Judges::judge`].
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing but the answer.
+    pub async fn table(
+        &self,
+        config: &PoolConfig,
+        proven: Option<Credential>,
+        wanted: MirrorDefinition,
+    ) -> Result<Result<Definition, Unfit>, String> {
+        match self.ask(&Key::of(config), config, proven, What::Table(wanted)).await? {
+            Told::Table(found) => Ok(found),
             _ => Err("something else was told".to_owned()),
         }
     }
@@ -546,6 +572,10 @@ impl Task {
         let (parsed, call, lanes) = match what {
             What::Statement { parsed, call, lanes } => (&**parsed, call, *lanes),
             What::Blocked => return Ok(Told::Blocked(connection.blocked().await?)),
+            What::Table(wanted) => {
+                let found = connection.table(wanted, &self.key.user).await?;
+                return Ok(Told::Table(found));
+            }
             What::Routines(name) => {
                 let examined = self.looking(connection, database).examine(name).await?;
                 return Ok(Told::Procedures(examined));

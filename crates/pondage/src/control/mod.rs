@@ -21,8 +21,11 @@ mod following;
 pub mod judge;
 pub mod keys;
 pub mod messages;
+mod mirroring;
+pub mod mirrors;
 pub mod open;
 pub mod pem;
+mod pinning;
 mod process;
 pub mod signals;
 pub mod tls;
@@ -70,6 +73,8 @@ pub struct Control {
     judges: Judges,
     procedures: Arc<Procedures>,
     caches: Arc<Caches>,
+    /// Tables that somebody wants mirrored.
+    mirrors: mirrors::Registry,
     /// Started when the first database is followed.
     streams: OnceLock<Option<Streams>>,
     following: Following,
@@ -97,6 +102,7 @@ impl Control {
     ) -> Control {
         let dialer = Arc::new(Dialer::default());
         let procedures = Arc::new(Procedures::new(&config.procedures));
+        let mirrors = mirrors::Registry::new(&config);
         Control {
             config: ArcSwap::new(config),
             listen_tls: ArcSwapOption::new(listen_tls),
@@ -106,6 +112,7 @@ impl Control {
             procedures,
             dialer,
             caches,
+            mirrors,
             streams: OnceLock::new(),
             following: Following::default(),
             redis,
@@ -125,6 +132,7 @@ impl Control {
         mut console: Console,
     ) {
         let watching = tokio::spawn(self.clone().watch_waits());
+        let mirroring = tokio::spawn(self.clone().keep_mirrors());
         while let Some(message) = asked.recv().await {
             match message {
                 ToControl::Console { client, who, message } => {
@@ -138,6 +146,7 @@ impl Control {
             }
         }
         watching.abort();
+        mirroring.abort();
     }
 
     fn streams(&self) -> Option<&Streams> {

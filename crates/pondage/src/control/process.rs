@@ -4,12 +4,14 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use backend::login::Credential;
+use cache::mirror::held::MirrorInfo;
 
 use super::caches::Registry;
 use super::messages::{Shutdown, ToWorker};
+use super::mirrors::{self, Unfit};
 use super::{tls, Control};
-use crate::config::{self, CacheMode, Config, PoolConfig};
-use crate::console::{Condition, Pending, Process};
+use crate::config::{self, CacheMode, Config, MirrorDefinition, PoolConfig};
+use crate::console::{Condition, MirrorMemory, Pending, Process};
 use crate::procedures::{Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::{Standing, Streams};
@@ -58,6 +60,27 @@ impl Process for Control {
 
     fn caches(&self) -> &Registry {
         &self.caches.named
+    }
+
+    fn pins(&self) -> &mirrors::Registry {
+        &self.mirrors
+    }
+
+    fn mirrors(&self, database: &str) -> Vec<MirrorInfo> {
+        self.caches.known(database).map_or_else(Vec::new, |shared| shared.mirrors.info())
+    }
+
+    fn mirror_memory(&self) -> MirrorMemory {
+        let budget = self.caches.mirror_budget();
+        MirrorMemory { used: budget.used(), limit: budget.limit() }
+    }
+
+    fn judge_mirror<'a>(
+        &'a self,
+        database: &'a str,
+        wanted: &'a MirrorDefinition,
+    ) -> Pending<'a, Result<Result<cache::mirror::definition::Definition, Unfit>, String>> {
+        Box::pin(self.mirrorable(database, wanted))
     }
 
     fn streams(&self) -> Vec<Standing> {
@@ -125,6 +148,7 @@ impl Control {
         self.judges.reload();
         self.procedures.configure(&new.procedures);
         self.caches.named.configure(&new);
+        self.mirrors.configure(&new);
         let again = self.unfollow(&new);
         for worker in &self.workers {
             worker.send(ToWorker::Reload { config: new.clone(), tls: listen_tls.clone() });

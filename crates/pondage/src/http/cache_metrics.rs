@@ -1,10 +1,12 @@
 //! The metrics of the read cache: what reads came to, what is kept, and how the streams of changes
 //! do. Labels are names of databases and users and fixed words: never SQL.
 
+use cache::mirror::held::{MirrorInfo, State as MirrorState};
 use cache::store;
 
 use super::exposition::{Exposition, Kind};
 use crate::console::streams::word;
+use crate::console::{mirroring, MirrorMemory};
 use crate::stream::{Standing, State};
 use crate::worker::snapshot::{Cached, PoolSnapshot};
 
@@ -15,6 +17,9 @@ pub struct Caches {
     pub named: usize,
     pub kept: store::Standing,
     pub streams: Vec<Standing>,
+    /// With their databases.
+    pub mirrors: Vec<(String, MirrorInfo)>,
+    pub mirror_memory: MirrorMemory,
 }
 
 /// Writes the families; none while no pool caches and no stream is followed.
@@ -26,12 +31,16 @@ pub fn families(page: &mut Exposition, pools: &[PoolSnapshot], caches: &Caches) 
     reads(page, pools);
     kept(page, caches);
     streams(page, &caches.streams);
+    mirrors(page, caches);
 }
 
 type Counter = (&'static str, &'static str, fn(&Cached) -> u64);
 
-const COUNTERS: [Counter; 11] = [
+const COUNTERS: [Counter; 12] = [
     ("pondage_cache_hits_total", "Reads answered from memory.", |cached| cached.hits),
+    ("pondage_cache_mirrored_total", "Of the hits, those that mirrors answered.", |cached| {
+        cached.mirrored
+    }),
     (
         "pondage_cache_advised_total",
         "In mode advise: reads that would have been answered from memory.",
@@ -151,6 +160,53 @@ fn streams(page: &mut Exposition, streams: &[Standing]) {
     }
 }
 
+type Figure = (&'static str, &'static str, fn(&MirrorInfo) -> u64);
+
+const MIRROR_STATES: [&str; 4] = ["copying", "waiting", "ready", "failed"];
+
+fn mirrors(page: &mut Exposition, caches: &Caches) {
+    let Caches { mirrors, mirror_memory, .. } = caches;
+    page.family("pondage_cache_mirrors", Kind::Gauge, "Mirrors of tables, by state.");
+    for stream in &caches.streams {
+        let database = &stream.database;
+        for state in MIRROR_STATES {
+            let is = |(at, info): &&(String, MirrorInfo)| {
+                at == database && mirroring::word(&info.state) == state
+            };
+            let count = mirrors.iter().filter(is).count();
+            page.sample(&[("database", database), ("state", state)], count as u64);
+        }
+    }
+    let gauges: [Figure; 2] = [
+        ("pondage_cache_mirror_rows", "Rows of a mirror that answers.", |info| info.rows),
+        ("pondage_cache_mirror_bytes", "Its memory, with everything.", |info| info.bytes),
+    ];
+    for (name, help, value) in gauges {
+        page.family(name, Kind::Gauge, help);
+        for (database, info) in mirrors.iter().filter(|(_, info)| info.state == MirrorState::Ready)
+        {
+            let table = format!("{}.{}", info.schema, info.name);
+            page.sample(&[("database", database), ("table", &table)], value(info));
+        }
+    }
+    let totals = [
+        ("pondage_cache_mirror_used_bytes", "Memory of all mirrors.", mirror_memory.used),
+        ("pondage_cache_mirror_limit_bytes", "Its limit.", mirror_memory.limit),
+    ];
+    for (name, help, value) in totals {
+        page.family(name, Kind::Gauge, help);
+        page.sample(&[], value);
+    }
+    let help = "The part of a table that is copied, while a mirror is being made.";
+    page.family("pondage_cache_mirror_copied_ratio", Kind::Gauge, help);
+    for (database, info) in mirrors {
+        let MirrorState::Copying { done, total } = info.state else { continue };
+        let table = format!("{}.{}", info.schema, info.name);
+        let millionths = done.saturating_mul(1_000_000).checked_div(total).unwrap_or(0);
+        page.millionths(&[("database", database), ("table", &table)], millionths);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -161,7 +217,13 @@ mod tests {
     fn page(pools: &[PoolSnapshot], streams: Vec<Standing>) -> String {
         let kept = store::Standing { entries: 7, bytes: 7_000, limit: 9_000, evicted: 3 };
         let mut page = Exposition::default();
-        families(&mut page, pools, &Caches { named: 2, kept, streams });
+        let mirrors = vec![
+            ("app".to_owned(), fixture::mirror(MirrorState::Ready)),
+            ("app".to_owned(), fixture::mirror(MirrorState::Copying { done: 1, total: 8 })),
+        ];
+        let mirror_memory = MirrorMemory { used: 64, limit: 128 };
+        let caches = Caches { named: 2, kept, streams, mirrors, mirror_memory };
+        families(&mut page, pools, &caches);
         page.into_text()
     }
 
@@ -191,6 +253,11 @@ mod tests {
             "pondage_cache_stream_info{database=\"web\",state=\"connecting\"} 1",
             "pondage_cache_stream_delay_seconds{database=\"app\"} 0.0015",
             "pondage_cache_stream_begun_total{database=\"app\"} 2",
+            "pondage_cache_mirrors{database=\"app\",state=\"ready\"} 1",
+            "pondage_cache_mirrors{database=\"web\",state=\"ready\"} 0",
+            "pondage_cache_mirror_rows{database=\"app\",table=\"public.t\"} 3",
+            "pondage_cache_mirror_limit_bytes 128",
+            "pondage_cache_mirror_copied_ratio{database=\"app\",table=\"public.t\"} 0.125",
         ] {
             assert!(text.lines().any(|got| got == line), "{line}:\n{text}");
         }

@@ -54,6 +54,11 @@ impl Exposition {
         self.line(format_args!("{family}{labels} {value}"));
     }
 
+    /// A part of one.
+    pub fn millionths(&mut self, labels: &Labels<'_>, value: u64) {
+        self.seconds(labels, value);
+    }
+
     pub fn seconds(&mut self, labels: &Labels<'_>, micros: u64) {
         let labels = braces(labels);
         let family = self.family;

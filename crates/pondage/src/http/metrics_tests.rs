@@ -151,7 +151,13 @@ fn label_value(text: &str) -> (String, &str) {
 
 /// Nothing is cached.
 fn caches() -> Caches {
-    Caches { named: 0, kept: Default::default(), streams: Vec::new() }
+    Caches {
+        named: 0,
+        kept: Default::default(),
+        streams: Vec::new(),
+        mirrors: Vec::new(),
+        mirror_memory: Default::default(),
+    }
 }
 
 fn rooms(caches: &Caches) -> Rooms<'_> {

@@ -23,8 +23,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use crate::console::view;
 use crate::console::Process;
+use crate::console::{mirroring, view};
 
 mod cache_metrics;
 mod exposition;
@@ -152,6 +152,8 @@ async fn metrics_page(State(process): State<Door>) -> Response {
         named: process.caches().all().len(),
         kept: process.kept(),
         streams: process.streams(),
+        mirrors: mirroring::of(&*process),
+        mirror_memory: process.mirror_memory(),
     };
     let redis = process.redis(false);
     let rooms = metrics::Rooms {

@@ -2,7 +2,7 @@
 //! plane. PostgreSQL knows none of them.
 
 /// What they begin with.
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 10] = [
     &["create", "cache"],
     &["drop", "cache"],
     &["drop", "all", "caches"],
@@ -12,6 +12,7 @@ const COMMANDS: [&[&str]; 9] = [
     &["show", "streams"],
     &["show", "mirrors"],
     &["mirror", "table"],
+    &["drop", "mirror"],
 ];
 
 /// Whether a text is one. Looks at the first two letters of other texts only; a text that begins
@@ -49,6 +50,7 @@ mod tests {
             "show streams;",
             "show mirrors",
             "mirror table t",
+            "Drop Mirror app.t",
         ] {
             assert!(is_command(text.as_bytes()), "{text}");
         }

@@ -68,6 +68,8 @@ pub struct Shape {
     /// An audit has found a mismatch.
     pub distrusted: bool,
     pub hits: u64,
+    /// Those of them that mirrors have answered.
+    pub mirrored: u64,
     /// In mode `advise`: would have been hits.
     pub advised: u64,
     pub misses: u64,
@@ -256,6 +258,7 @@ impl Shape {
             worth: Worth::default(),
             distrusted: false,
             hits: 0,
+            mirrored: 0,
             advised: 0,
             misses: 0,
             fills: 0,

@@ -134,6 +134,8 @@ pub struct Cached {
     pub waits: u64,
     /// What was kept could not be shown to be new enough in time.
     pub too_old: u64,
+    /// Of the hits, those that mirrors answered.
+    pub mirrored: u64,
     /// Not kept, because a change of the same rows was not known to be visible.
     pub unsettled: u64,
     /// Missed while somebody else asked for the same.

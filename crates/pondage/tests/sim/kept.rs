@@ -96,7 +96,7 @@ pub(crate) fn caches(seed: u64, plan: &Plan) -> Caches {
             named.create(&format!("db{database}"), &definition).expect("a new cache");
         }
     }
-    Caches::with_tags(64 << 20, named, caching.tags, seed)
+    Caches::with_tags(64 << 20, 0, named, caching.tags, seed)
 }
 
 impl Kept {

@@ -9,7 +9,7 @@ use crate::config::options::{default, Section};
 use crate::config::report::{Code, Problem};
 use crate::config::settings::{Scope, Setting, Settings};
 use crate::config::value::{escaped, quoted, Value};
-use crate::config::{CacheConfig, CacheMode, Database, Definition, Freshness};
+use crate::config::{CacheConfig, CacheMode, Database, Definition, Freshness, MirrorDefinition};
 
 impl Builder<'_> {
     pub(super) fn cache(&mut self, databases: &BTreeMap<String, Database>) -> CacheConfig {
@@ -27,6 +27,7 @@ impl Builder<'_> {
                 .unwrap_or(default::CACHE_FRESHNESS),
             max_lag: values.duration("max_lag").unwrap_or(default::CACHE_MAX_LAG),
             memory: values.size("memory", default::CACHE_MEMORY),
+            mirror_memory: values.size("mirror_memory", default::CACHE_MIRROR_MEMORY),
             user: values.text("user"),
             password: values.secret("password").map(Secret::Plain),
             publication: values
@@ -85,6 +86,23 @@ impl Builder<'_> {
             caches.push(cache);
         }
         caches
+    }
+
+    /// The tables that a database's section wants mirrored, each once.
+    pub(super) fn mirrors(&mut self, scope: &Scope) -> Vec<MirrorDefinition> {
+        let settings = self.settings;
+        let Some(given) = settings.get(scope, "mirrors") else { return Vec::new() };
+        let Value::Names(texts) = &given.value else { return Vec::new() };
+        let mut mirrors: Vec<MirrorDefinition> = Vec::with_capacity(texts.len());
+        // Each was read once; what was wrong then is a problem already.
+        for mirror in texts.iter().filter_map(|text| MirrorDefinition::configured(text).ok()) {
+            if mirrors.iter().any(|other| other.table == mirror.table) {
+                let message = format!("`mirrors` has {} twice", mirror.table);
+                self.complain(given, Problem::new(Code::Contradiction, message));
+            }
+            mirrors.push(mirror);
+        }
+        mirrors
     }
 }
 

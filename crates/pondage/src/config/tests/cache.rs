@@ -145,3 +145,21 @@ fn a_database_names_statements_whose_results_are_cached() {
     let config = Config::from_text_and("[databases.app]\n", variables, Default::default());
     assert_eq!(config.expect("valid").databases["app"].caches.len(), 2);
 }
+
+#[test]
+fn a_database_names_tables_that_are_mirrored() {
+    let config =
+        valid("[databases.app]\nmirrors = [\"orders\", \"app.items columns (id, price)\"]\n");
+    let mirrors = &config.databases["app"].mirrors;
+    assert_eq!((mirrors[0].table.name.as_str(), &mirrors[0].columns), ("orders", &None));
+    assert_eq!(mirrors[1].table.to_string(), "app.items");
+    refused(
+        "[databases.app]\nmirrors = [\"orders columns\"]\n",
+        &["P0105", ":2:11", "COLUMNS is followed by names in parentheses"],
+    );
+    refused("[databases.app]\nmirrors = 5\n", &["P0104", "expected a list of tables"]);
+    refused(
+        "[databases.app]\nmirrors = [\"t\", \"t columns (a)\"]\n",
+        &["P0110", "`mirrors` has t twice"],
+    );
+}

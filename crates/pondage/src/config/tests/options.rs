@@ -43,6 +43,7 @@ fn other(row: &Row, file: &str) -> String {
         Kind::SocketAddress => "\"127.0.0.1:7001\"".to_owned(),
         Kind::SocketAddresses => "[\"127.0.0.1:7002\"]".to_owned(),
         Kind::Names => "[\"somebody\"]".to_owned(),
+        Kind::Mirrors => "[\"orders COLUMNS (id, total)\"]".to_owned(),
         Kind::Caches => "[\"one FROM SELECT a FROM t WHERE id = 5\"]".to_owned(),
         Kind::Numbers => "[3, 5]".to_owned(),
         Kind::Size { .. } => "\"99MiB\"".to_owned(),

@@ -21,14 +21,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use cache::value::oid;
-use sql::{Analysis, Cast, Literal, Parser, Reads, Scan, Source, Use};
+use sql::{Analysis, Cast, Literal, Name, Parser, Reads, Scan, Selected, Source, Use};
 use wire::pg::sqlstate;
 
 use super::catalogue::{Answers, Key};
 use super::connection::{Connection, Described, Failure};
 use super::facts::{Facts, Wanted};
+use super::mirrored::Case;
 use super::statement::{key, told, Piece};
-use crate::route::{Cacheable, Slot};
+use crate::route::{Cacheable, Mirrored, Slot};
 use objections::Objections;
 
 /// Tables (with partitions) of one statement.
@@ -50,6 +51,8 @@ const USER_OID: u32 = 16_384;
 /// What the parser made of a SELECT.
 pub struct Reading {
     pub reads: Reads,
+    /// What it asks for, or why mirrors can't answer it.
+    selected: Result<Selected, String>,
     text: Box<[u8]>,
     shape: Box<[u8]>,
     literals: Box<[Literal]>,
@@ -70,6 +73,7 @@ impl Reading {
             reads.map_err(|e| format!("the parser does not understand it: {}", told(&e)))?;
         Ok(Reading {
             reads,
+            selected: parser.select(text, scan.literals()),
             text: text.as_bytes().into(),
             shape: scan.shape().into(),
             literals: scan.literals().into(),
@@ -168,7 +172,7 @@ struct Occurrence {
 /// Types of constants and results.
 struct Types {
     slots: Vec<Slot>,
-    columns: Vec<u32>,
+    described: Described,
     /// Some constants in quotes have a type that is not known.
     uncertain: bool,
     /// Those of them that can be any text.
@@ -310,11 +314,22 @@ impl Evidence {
             Ok(types) => types,
             Err(reason) => return Ok(Err(reason)),
         };
-        let oids =
-            types.slots.iter().map(|slot| slot.type_oid).chain(types.columns.iter().copied());
+        let oids = types
+            .slots
+            .iter()
+            .map(|slot| slot.type_oid)
+            .chain(types.described.columns.iter().copied());
         self.wanted.types.extend(oids.chain([oid::TEXT]));
         let facts = connection.facts(&self.wanted).await?;
-        Ok(self.weigh(&reading, types, &facts))
+        let described = types.described.clone();
+        let mut cacheable = match self.weigh(&reading, types, &facts) {
+            Ok(cacheable) => cacheable,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let slots = &cacheable.slots;
+        let mirror = self.mirror(connection, &reading, slots, &described, &facts).await?;
+        cacheable.mirror = mirror.map(Arc::new);
+        Ok(Ok(cacheable))
     }
 
     fn weigh(
@@ -331,7 +346,7 @@ impl Evidence {
             reads: &self.reads,
             named: &self.types,
             slots: &types.slots,
-            columns: &types.columns,
+            columns: &types.described.columns,
             uncertain: types.uncertain,
             facts,
         };
@@ -343,7 +358,30 @@ impl Evidence {
         if types.uncertain {
             lines.push("Only where no constant in quotes can be a word such as 'now'".to_owned());
         }
-        Ok(Cacheable { recipe, settings, slots: types.slots, lines })
+        let mirror = Err(String::new());
+        Ok(Cacheable { recipe, settings, slots: types.slots, lines, mirror })
+    }
+
+    /// How mirrors answer it: one round trip, if they can at all.
+    async fn mirror(
+        &self,
+        connection: &mut Connection,
+        reading: &Reading,
+        slots: &[Slot],
+        described: &Described,
+        facts: &Facts,
+    ) -> Result<Result<Mirrored, String>, Failure> {
+        let selected = match &reading.selected {
+            Ok(selected) => selected,
+            Err(reason) => return Ok(Err(reason.clone())),
+        };
+        let named = reading.reads.tables.iter().zip(&self.relations);
+        let relations: Vec<(Name, u32)> =
+            named.filter_map(|(table, oid)| Some((table.relation.clone(), (*oid)?))).collect();
+        let oids = relations.iter().map(|(_, oid)| *oid).collect();
+        let tables = &connection.mirrorable(&oids).await?;
+        let relations = &relations;
+        Ok(Case { selected, relations, slots, facts, described, tables }.mirrored())
     }
 
     /// Has PostgreSQL prepare the statement.
@@ -431,7 +469,7 @@ impl Evidence {
         numbered: &Numbered,
         described: Described,
     ) -> Types {
-        let Described { parameters, columns } = described;
+        let parameters = &described.parameters;
         let mut slots = Vec::new();
         let mut slot = |source, type_oid| slots.push(Slot { source, type_oid, timely: false });
         let own = self.parameters as usize;
@@ -454,7 +492,7 @@ impl Evidence {
             };
             slot(Source::Literal(number), oid);
         }
-        Types { slots, columns, uncertain, texts: BTreeSet::new(), all_texts: false }
+        Types { slots, described, uncertain, texts: BTreeSet::new(), all_texts: false }
     }
 
     /// Constants in quotes with a cast around them, and the type that gives them.

@@ -8,7 +8,7 @@ use backend::login::{Credential, ServerError};
 use wire::pg::backend::tag;
 use wire::pg::frontend;
 
-use super::{catalogue, facts, routines, rows};
+use super::{catalogue, facts, mirrored, named, routines, rows};
 use crate::config::PoolConfig;
 use crate::control::dial::Dialer;
 use crate::control::messages::OpenKind;
@@ -115,6 +115,8 @@ pub struct Described {
     pub parameters: Vec<u32>,
     /// Types of the columns of its result.
     pub columns: Vec<u32>,
+    /// The body of its RowDescription.
+    pub row_description: Vec<u8>,
 }
 
 pub struct Connection {
@@ -175,8 +177,9 @@ impl Connection {
             frontend::put_execute(&mut out, b"", 0);
         }
         let statements = catalogue::STATEMENTS.into_iter().chain(facts::STATEMENTS);
-        for (name, text) in statements.chain(routines::STATEMENTS).chain([BLOCKED, rows::STATEMENT])
-        {
+        let others = routines::STATEMENTS.into_iter().chain(mirrored::tables::STATEMENTS);
+        let single = [BLOCKED, rows::STATEMENT, named::STATEMENT];
+        for (name, text) in statements.chain(others).chain(single) {
             frontend::put_parse(&mut out, name.as_bytes(), text.as_bytes(), b"");
         }
         frontend::put_sync(&mut out);
@@ -242,6 +245,7 @@ impl Connection {
                 tag::ROW_DESCRIPTION => {
                     let types = wire::pg::backend::column_types(body).map_err(malformed)?;
                     self.described.columns = types;
+                    self.described.row_description = body.to_vec();
                 }
                 tag::COMMAND_COMPLETE => answers.push(std::mem::take(&mut rows)),
                 tag::ERROR => refused = Some(ServerError::read(body).map_err(malformed)?),

@@ -327,7 +327,7 @@ impl Connection {
     }
 }
 
-fn oids(oids: &BTreeSet<u32>) -> String {
+pub fn oids(oids: &BTreeSet<u32>) -> String {
     let texts: Vec<String> = oids.iter().map(u32::to_string).collect();
     array(texts.iter().map(|oid| Some(oid.as_str())))
 }

@@ -100,6 +100,12 @@ impl Plane {
         }
         pool.totals.cached.mismatches += 1;
         let Some(shape) = pool.shapes.get_mut(shape) else { return };
+        let mirrored = shape.kept.as_ref().and_then(|plan| plan.mirrored());
+        if let (Some(mirrored), Some(cache)) = (mirrored, &pool.cache) {
+            let tables: Vec<u32> = mirrored.tables().collect();
+            let mirrors = &self.caches[cache.at].shared.mirrors;
+            mirrors.distrust(&tables, "an answer differed from PostgreSQL's", self.now);
+        }
         shape.distrust();
         tracing::error!(event = "cache_mismatch", db = %pool.name.database,
             user = %pool.name.user, statement = %shape.plain_text(),

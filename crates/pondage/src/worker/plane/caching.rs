@@ -14,6 +14,7 @@ use backend::statement::Statement;
 use cache::entry::Entry;
 use cache::fill::Fill;
 use cache::lease::Awaited;
+use cache::mirror::output::Session;
 use cache::plan::Plan;
 use cache::position::Seen;
 use cache::request::Asked;
@@ -26,13 +27,16 @@ use wire::pg::frontend::{BindTail, Parse};
 use super::auditing;
 use super::beginning::Portal;
 use super::company::is_sound;
+use super::mirroring::{Looked, Wanted};
 use super::requests::Taken;
+use super::standpoint::Promise;
 use super::{Plane, PoolState};
 use crate::config::{CacheMode, Coalesce};
 use crate::control::messages::PoolName;
 use crate::route::{Share, Way, Why};
 use crate::session::client::{Hold, NONE};
 use crate::session::explain::Last;
+use crate::worker::worth::Patience;
 
 /// Different settings of one pool that are remembered.
 const GROUNDS_MAX: usize = 64;
@@ -83,6 +87,8 @@ pub struct Awaits {
 pub enum Need {
     /// The stream has to have come so far.
     Stream(Seen),
+    /// The mirrors have to have come so far.
+    Mirrors(Seen),
     /// Somebody else asks for the same.
     Answer(Awaited),
 }
@@ -105,6 +111,8 @@ pub(super) struct Ground {
     utf8: bool,
     encoding: u64,
     formatting: u64,
+    /// How values are printed.
+    session: Session,
 }
 
 /// Names of UTF-8, as PostgreSQL reports it and as clients spell it.
@@ -153,6 +161,8 @@ pub(super) struct Bound<'a> {
 /// What became of a look at what is kept.
 enum Look {
     Serve(Arc<Entry>),
+    /// By mirrors; the answer is in [`Plane::running`].
+    Mirrored,
     Wait {
         need: Need,
         usual: Duration,
@@ -205,6 +215,10 @@ impl PoolCache {
             utf8: is_utf8(settings),
             encoding: store.hash(&encoding),
             formatting: store.hash(&formatting),
+            session: Session::of(&|name| {
+                let known = settings.get(name).or_else(|| defaults.get(name));
+                known.map(str::to_owned)
+            }),
         };
         if self.grounds.len() >= GROUNDS_MAX {
             self.grounds.clear();
@@ -220,7 +234,19 @@ impl Plane {
     pub(super) fn read_kept(&mut self, slot: u32, shape: u32, ask: &Ask<'_>) -> Option<Taken> {
         match self.look(slot, shape, ask) {
             Look::Serve(entry) => {
-                self.answer_kept(slot, shape, ask, &entry);
+                let description = entry.description().unwrap_or_default();
+                self.answer_kept(slot, shape, ask, description, entry.rows());
+                Some(Taken::Bytes(ask.bytes))
+            }
+            Look::Mirrored => {
+                let running = std::mem::take(&mut self.running);
+                self.answer_kept(slot, shape, ask, &running.description, &running.rows);
+                self.running = running;
+                let pool = &mut self.pools[self.clients[slot].pool as usize];
+                pool.totals.cached.mirrored += 1;
+                if let Some(shape) = pool.shapes.get_mut(shape) {
+                    shape.mirrored += 1;
+                }
                 Some(Taken::Bytes(ask.bytes))
             }
             Look::Wait { need, usual } => {
@@ -261,7 +287,12 @@ impl Plane {
         let wanted = match config.cache {
             CacheMode::Off => false,
             CacheMode::Manual => named.is_some(),
-            CacheMode::Advise | CacheMode::Auto => named.is_some() || shape.worth.is_tried(),
+            CacheMode::Advise | CacheMode::Auto => {
+                let mirrored = shape.kept.as_ref().and_then(|plan| plan.mirrored());
+                named.is_some()
+                    || mirrored.is_some_and(|mirrored| mirrored.wish().is_some())
+                    || shape.worth.is_tried()
+            }
         };
         if !wanted || reads.strange {
             return Look::Pass;
@@ -286,6 +317,40 @@ impl Plane {
         if !ground.sound || !request.read(plan, &asked, ground.encoding, ground.formatting) {
             return Look::Pass;
         }
+        let own = named.as_ref().map(|named| (named.freshness, named.max_lag));
+        let (freshness, max_lag) = own.unwrap_or_default();
+        let promise = Promise {
+            freshness: freshness.unwrap_or(config.cache_freshness),
+            max_lag: max_lag.unwrap_or(config.cache_max_lag),
+        };
+        // Who has waited for another's answer may wait for this as well.
+        let may = !self.config.cache.wait.is_zero();
+        let usual = shape.history.usual();
+        let waits = |patience: &mut Patience| match &reads.awaits {
+            None => may && (usual >= SLOW || patience.waits()),
+            Some(waits) => may && waits.goes_on(self.now),
+        };
+        if plan.mirrored().is_some() && config.cache != CacheMode::Advise {
+            let session = &ground.session;
+            let hits = shape.hits;
+            let wanted = Wanted { plan, request, ask, session, promise, reads, shape: id, hits };
+            match database.look_mirrored(&wanted, &mut self.running, self.now) {
+                Looked::Answered => return Look::Mirrored,
+                Looked::Audited(fill) => {
+                    shape.hits += 1;
+                    return Look::Fill(fill);
+                }
+                Looked::Behind(seen) => {
+                    if waits(&mut database.patience) {
+                        return Look::Wait { need: Need::Mirrors(seen), usual };
+                    }
+                    totals.too_old += 1;
+                    return Look::Old;
+                }
+                Looked::Not => {}
+            }
+        }
+        let store = &database.store;
         let hash = store.hash(request.key());
         let full = store.is_full();
         let describes = ask.bound.as_ref().is_none_or(|bound| bound.describe);
@@ -300,11 +365,7 @@ impl Plane {
                     shape.worth.looked(true, full);
                     return Look::Pass;
                 }
-                let own = named.as_ref().map(|named| (named.freshness, named.max_lag));
-                let (freshness, max_lag) = own.unwrap_or_default();
-                let freshness = freshness.unwrap_or(config.cache_freshness);
-                let max_lag = max_lag.unwrap_or(config.cache_max_lag);
-                match database.is_new_enough(&entry, freshness, reads, self.now, max_lag) {
+                match database.is_new_enough(&entry, promise, reads, self.now) {
                     // It was valid before it was known how far the stream is: what was applied in
                     // between counts.
                     Ok(()) if !entry.is_valid(&database.shared.tags) => {}
@@ -319,15 +380,7 @@ impl Plane {
                     }
                     Ok(()) => return Look::Serve(entry),
                     Err(need) => {
-                        let usual = shape.history.usual();
-                        let mut worth_it = || usual >= SLOW || database.patience.waits();
-                        // Who has waited for another's answer may wait for this as well.
-                        let may = !self.config.cache.wait.is_zero();
-                        let waits = match &reads.awaits {
-                            None => may && worth_it(),
-                            Some(waits) => may && waits.goes_on(self.now),
-                        };
-                        if waits {
+                        if waits(&mut database.patience) {
                             return Look::Wait { need: Need::Stream(need), usual };
                         }
                         totals.too_old += 1;
@@ -340,6 +393,12 @@ impl Plane {
         }
         totals.misses += 1;
         shape.misses += 1;
+        if let Some(mirrored) = plan.mirrored() {
+            let hits = shape.hits.saturating_sub(shape.mirrored);
+            if database.wants_mirrors(mirrored, hits, shape.misses) {
+                mirrored.want(&database.shared.mirrors, self.now);
+            }
+        }
         if !plan.is_watched() {
             return Look::Pass;
         }
@@ -368,7 +427,6 @@ impl Plane {
             }
             Err(awaited) => {
                 totals.leased += 1;
-                let usual = shape.history.usual();
                 let waits = match &reads.awaits {
                     None => usual >= SLOW,
                     Some(waits) => waits.goes_on(self.now),
@@ -381,10 +439,9 @@ impl Plane {
         }
     }
 
-    fn answer_kept(&mut self, slot: u32, id: u32, ask: &Ask<'_>, entry: &Entry) {
+    fn answer_kept(&mut self, slot: u32, id: u32, ask: &Ask<'_>, description: &[u8], rows: &[u8]) {
         let status = self.clients[slot].status();
         self.tell(slot, |out| {
-            let description = entry.description().unwrap_or_default();
             match &ask.bound {
                 None => out.extend_from_slice(description),
                 Some(bound) => {
@@ -397,7 +454,7 @@ impl Plane {
                     }
                 }
             }
-            out.extend_from_slice(entry.rows());
+            out.extend_from_slice(rows);
             reply::put_ready(out, status);
         });
         let now = self.now;
@@ -553,14 +610,14 @@ impl Plane {
         match &mut reads.awaits {
             Some(waits) => {
                 // It has waited for another's answer; how new that is, it asks only now.
-                if let (Need::Answer(_), Need::Stream(_)) = (&waits.need, &need) {
+                if matches!(waits.need, Need::Answer(_)) && !matches!(need, Need::Answer(_)) {
                     waits.until = now.after(patience);
                 }
                 waits.need = need;
             }
             None => {
                 let until = match need {
-                    Need::Stream(_) => patience,
+                    Need::Stream(_) | Need::Mirrors(_) => patience,
                     Need::Answer(_) => (usual * LEASE_TIMES).min(LEASE_MAX),
                 };
                 reads.awaits = Some(Awaits {

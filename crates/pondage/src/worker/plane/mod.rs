@@ -18,6 +18,7 @@ mod company;
 mod joining;
 mod lending;
 mod login;
+mod mirroring;
 mod mishaps;
 mod opening;
 mod pulses;
@@ -25,6 +26,7 @@ mod replies;
 mod report;
 mod requests;
 mod sharing;
+mod standpoint;
 mod statements;
 mod timers;
 mod trains;
@@ -65,6 +67,7 @@ use crate::worker::snapshot::Totals;
 use caching::PoolCache;
 pub use caching::Reads;
 use company::Company;
+use mirroring::Running;
 use pulses::DatabaseCache;
 use replies::Happened;
 pub use writes::Wrote;
@@ -311,6 +314,7 @@ pub struct Plane {
     buffers: Vec<Vec<u8>>,
     scan: Scan,
     request: Request,
+    running: Running,
     /// The caches of the databases.
     caches: Vec<DatabaseCache>,
     /// Those whose connections have bytes to write.
@@ -382,6 +386,7 @@ impl Plane {
             buffers: Vec::new(),
             scan: Scan::default(),
             request: Request::default(),
+            running: Running::default(),
             caches: Vec::new(),
             written_links: Vec::new(),
             spare_units: Vec::new(),

@@ -12,16 +12,17 @@ use std::time::Duration;
 use backend::calls::{Calls, Heard};
 use backend::login::Credential;
 use backend::moment::Moment;
-use cache::acks::Acked;
 use cache::entry::Entry;
 use cache::fill::Fill;
 use cache::lease::Leases;
 use cache::position::{Pulses, Seen};
 use cache::shared::{Shared, Snapshot};
 use cache::store::Store;
+use cache::tags::Tag;
 
 use super::auditing::{Audits, Verdict};
 use super::caching::{Need, PoolCache, Reads};
+use super::standpoint::{Promise, Standpoint, Tier};
 use super::{Effect, Plane, PoolState};
 use crate::config::{CacheMode, Freshness, PoolConfig};
 use crate::control::caches::Named;
@@ -41,10 +42,6 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Answers that are kept and wait for a pulse; beyond it the oldest are never served.
 const KEPT_MAX: usize = 1 << 16;
 
-/// Positions that are told and not yet applied, while the stream is behind; beyond it later ones are
-/// not remembered, and what is served counts as older than it is.
-const UNVERIFIED_MAX: usize = 4096;
-
 /// A pulse that is not answered for so long: its connection is dead.
 const SILENCE: Duration = Duration::from_secs(10);
 
@@ -62,8 +59,9 @@ pub struct DatabaseCache {
     pub shared: Arc<Shared>,
     pub store: Arc<Store>,
     pub pulses: Pulses,
-    /// What others have written and were told of.
-    acked: Acked,
+    /// What is known of the stream, and of the mirrors, which come behind it.
+    stream: Standpoint,
+    mirrors: Standpoint,
     database: String,
     /// Of [`Shared::definitions`], as last looked at.
     definitions: u64,
@@ -87,10 +85,6 @@ pub struct DatabaseCache {
     last_sent: Moment,
     /// When those in flight were sent, and how many streams had begun by then.
     sent: VecDeque<(Moment, u64)>,
-    /// Positions that have been told and are not yet applied, with when they were asked for.
-    unverified: VecDeque<(Moment, u64)>,
-    /// All that was committed by then is applied.
-    verified: Option<Moment>,
 }
 
 /// The connection.
@@ -132,7 +126,8 @@ impl DatabaseCache {
             shared,
             store,
             pulses: Pulses::default(),
-            acked: Acked::default(),
+            stream: Standpoint::default(),
+            mirrors: Standpoint::default(),
             database: config.database.clone(),
             definitions: 0,
             config,
@@ -147,8 +142,6 @@ impl DatabaseCache {
             due: None,
             last_sent: Moment(0),
             sent: VecDeque::new(),
-            unverified: VecDeque::new(),
-            verified: None,
         }
     }
 
@@ -174,32 +167,76 @@ impl DatabaseCache {
     pub fn is_new_enough(
         &mut self,
         entry: &Entry,
-        freshness: Freshness,
+        promise: Promise,
         reads: &Reads,
         now: Moment,
-        max_lag: Duration,
     ) -> Result<(), Seen> {
         let applied = self.shared.applied().lsn;
-        // Whatever the mode: what is served is never older than this.
-        if now.since(self.last_sent) > max_lag / 2 {
-            self.want(now);
-        }
-        if self.verified.is_none_or(|verified| now.since(verified) > max_lag) {
-            self.verify(applied);
-            if self.verified.is_none_or(|verified| now.since(verified) > max_lag) {
-                return Err(self.pulses.now());
-            }
-        }
+        self.is_recent(Tier::Stream, applied, promise, now)?;
         let Some(of_entry) = entry.lsn() else { return Err(self.pulses.now()) };
         if of_entry > applied {
             return Err(Seen::Lsn(of_entry));
         }
-        let seen = match freshness {
+        self.has_come(Tier::Stream, applied, entry.tags(), promise, reads)
+    }
+
+    /// The same for what the mirrors say of rows with these tags.
+    ///
+    /// # Errors
+    /// What has to be told, and shown, first.
+    pub fn mirrors_are_new_enough(
+        &mut self,
+        tags: &[Tag],
+        promise: Promise,
+        reads: &Reads,
+        now: Moment,
+    ) -> Result<(), Seen> {
+        let shown = self.shared.mirrors.shown();
+        if shown < self.shared.applied().lsn {
+            self.settle(now);
+        }
+        self.is_recent(Tier::Mirrors, shown, promise, now)?;
+        self.has_come(Tier::Mirrors, shown, tags, promise, reads)
+    }
+
+    /// Whatever the mode: what is served is never older than `max_lag`.
+    fn is_recent(
+        &mut self,
+        tier: Tier,
+        position: u64,
+        promise: Promise,
+        now: Moment,
+    ) -> Result<(), Seen> {
+        if now.since(self.last_sent) > promise.max_lag / 2 {
+            self.want(now);
+        }
+        let standpoint = match tier {
+            Tier::Stream => &mut self.stream,
+            Tier::Mirrors => &mut self.mirrors,
+        };
+        match standpoint.is_recent(position, promise.max_lag, now) {
+            true => Ok(()),
+            false => Err(self.pulses.now()),
+        }
+    }
+
+    fn has_come(
+        &mut self,
+        tier: Tier,
+        position: u64,
+        tags: &[Tag],
+        promise: Promise,
+        reads: &Reads,
+    ) -> Result<(), Seen> {
+        let seen = match promise.freshness {
             Freshness::Bounded => return Ok(()),
             Freshness::Session => {
                 // What anybody was told by now, and what this client has seen itself.
-                let Shared { acks, .. } = &*self.shared;
-                self.acked.are_applied(acks, entry.tags(), &self.pulses, applied)?;
+                let standpoint = match tier {
+                    Tier::Stream => &mut self.stream,
+                    Tier::Mirrors => &mut self.mirrors,
+                };
+                standpoint.acked.are_applied(&self.shared.acks, tags, &self.pulses, position)?;
                 reads.seen
             }
             Freshness::Strict => match &reads.awaits {
@@ -208,27 +245,44 @@ impl DatabaseCache {
             },
         };
         match self.pulses.resolve(seen) {
-            Some(lsn) if lsn <= applied => Ok(()),
+            Some(lsn) if lsn <= position => Ok(()),
             Some(lsn) => Err(Seen::Lsn(lsn)),
             None => Err(seen),
         }
     }
 
+    /// There is memory for mirrors.
+    pub fn mirrors_can_be(&self) -> bool {
+        self.shared.mirrors.budget().limit() > 0
+    }
+
     /// A client waits for what it needs.
     pub fn wait(&mut self, slot: u32, need: &Need, now: Moment) {
         self.waiting.push(slot);
-        let Need::Stream(need) = *need else { return };
-        if !self.pulses.is_asked(need) {
+        let (Need::Stream(seen) | Need::Mirrors(seen)) = *need else { return };
+        if !self.pulses.is_asked(seen) {
             self.want(now);
         }
-        if let Some(lsn) = self.pulses.resolve(need) {
-            self.shared.want(lsn);
+        if let Some(lsn) = self.pulses.resolve(seen) {
+            self.wait_for(need, lsn, now);
+        }
+    }
+
+    /// Somebody waits for this position.
+    fn wait_for(&mut self, need: &Need, lsn: u64, now: Moment) {
+        let applied = self.shared.want(lsn);
+        let shown = self.shared.mirrors.shown() >= lsn;
+        // It is told, and not known to be visible: the next snapshot may say so.
+        if matches!(need, Need::Mirrors(_)) && applied && !shown && self.pulses.in_flight() == 0 {
+            self.want(now);
         }
     }
 
     fn is_come(&self, need: &Need, applied: u64) -> bool {
+        let is_before = |seen, lsn| self.pulses.resolve(seen).is_some_and(|seen| seen <= lsn);
         match need {
-            Need::Stream(seen) => self.pulses.resolve(*seen).is_some_and(|lsn| lsn <= applied),
+            Need::Stream(seen) => is_before(*seen, applied),
+            Need::Mirrors(seen) => is_before(*seen, self.shared.mirrors.shown()),
             Need::Answer(awaited) => awaited.is_over(),
         }
     }
@@ -265,25 +319,19 @@ impl DatabaseCache {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
-    fn verify(&mut self, applied: u64) {
-        while let Some((asked, _)) = self.unverified.front().filter(|(_, lsn)| *lsn <= applied) {
-            self.verified = Some(*asked);
-            self.unverified.pop_front();
-        }
-    }
-
     /// A pulse is answered.
     fn answered(&mut self, snapshot: &[u8], lsn: u64) {
         let applied = self.shared.applied().lsn;
         let position = self.pulses.answer(snapshot, lsn, applied);
         let Some((asked, started)) = self.sent.pop_front() else { return };
         if let Some(snapshot) = Snapshot::parse(snapshot) {
-            self.shared.settle(&snapshot, started);
+            self.shared.settle(snapshot, started);
         }
-        if let Some(lsn) = position.filter(|_| self.unverified.len() < UNVERIFIED_MAX) {
-            self.unverified.push_back((asked, lsn));
+        if let Some(lsn) = position {
+            self.stream.will_reach(asked, lsn);
+            self.mirrors.will_reach(asked, lsn);
         }
-        self.verify(applied);
+        self.stream.verify(applied);
         while let Some((seen, _)) = self.kept.front() {
             let Some(lsn) = self.pulses.resolve(*seen) else { break };
             if let Some((_, entry)) = self.kept.pop_front() {
@@ -412,7 +460,7 @@ impl Plane {
             }
             let applied = self.caches[at].shared.applied().lsn;
             let mut waiting = std::mem::take(&mut self.caches[at].waiting);
-            let mut first = None;
+            let (mut told, mut shown) = (None, None);
             waiting.retain(|slot| {
                 let client = self.clients.get(*slot);
                 let Some(client) = client.filter(|client| client.hold == Hold::Stream) else {
@@ -428,14 +476,21 @@ impl Plane {
                     self.resume_later(*slot);
                     return false;
                 }
-                if let Need::Stream(seen) = waits.need {
+                if let Need::Stream(seen) | Need::Mirrors(seen) = waits.need {
                     let lsn = database.pulses.resolve(seen);
-                    first = lsn.into_iter().chain(first).min();
+                    let need = lsn.map(|lsn| (lsn, waits.need.clone()));
+                    let first = match waits.need {
+                        Need::Mirrors(_) => &mut shown,
+                        _ => &mut told,
+                    };
+                    if first.as_ref().is_none_or(|(first, _)| lsn.is_some_and(|lsn| lsn < *first)) {
+                        *first = need.or(first.take());
+                    }
                 }
                 true
             });
-            if let Some(lsn) = first {
-                self.caches[at].shared.want(lsn);
+            for (lsn, need) in told.into_iter().chain(shown) {
+                self.caches[at].wait_for(&need, lsn, self.now);
             }
             self.caches[at].waiting = waiting;
         }

@@ -161,5 +161,6 @@ pub(crate) fn cacheable(text: &str, lacks_tables: bool, lacks_settings: bool) ->
         settings: words.first() == Some(&"lookz") && !lacks_settings,
         slots: sources.iter().map(slot).collect(),
         lines: Vec::new(),
+        mirror: Err("there are no mirrors".to_owned()),
     })
 }
