@@ -25,11 +25,15 @@ from .base import Options, Workload
 LEFT_OUT = ("pondage-tcp",)
 SMALL, BOUNDED = "cache-1mib", "cache-64mib"
 MISSING = ("misses-point-select", "misses-random-points")
+AUTO = {"mode": '"auto"'}
+WITHOUT_MIRRORS = {**AUTO, "mirror_memory": '"0"'}
 VARIANTS = (
-    Variant("cache", cache={"mode": '"auto"', "memory": '"2GiB"'}),
-    Variant(SMALL, cache={"mode": '"auto"', "memory": '"1MiB"'}, made_for=frozenset(MISSING)),
+    Variant("cache", cache={**AUTO, "memory": '"4GiB"', "mirror_memory": '"3GiB"'}),
+    Variant(SMALL, cache={**WITHOUT_MIRRORS, "memory": '"1MiB"'}, made_for=frozenset(MISSING)),
     Variant(
-        BOUNDED, cache={"mode": '"auto"', "memory": '"64MiB"'}, made_for=frozenset({"memory"})
+        BOUNDED,
+        cache={**WITHOUT_MIRRORS, "memory": '"64MiB"'},
+        made_for=frozenset({"memory"}),
     ),
 )
 PS_MODES = ("disable", "auto")

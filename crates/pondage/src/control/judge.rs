@@ -95,6 +95,7 @@ enum Told {
     Procedures(Vec<Arc<Procedure>>),
     Blocked(Vec<(u32, u32)>),
     Table(Result<Definition, Unfit>),
+    Snapshot(String),
 }
 
 /// A database. Several names in the configuration may mean one.
@@ -134,6 +135,8 @@ enum What {
     Blocked,
     /// A table that is to be mirrored.
     Table(MirrorDefinition),
+    /// Which transactions have ended.
+    Snapshot,
 }
 
 /// What of a verdict not everybody asks for.
@@ -313,6 +316,21 @@ impl Judges {
     ) -> Result<Result<Definition, Unfit>, String> {
         match self.ask(&Key::of(config), config, proven, What::Table(wanted)).await? {
             Told::Table(found) => Ok(found),
+            _ => Err("something else was told".to_owned()),
+        }
+    }
+
+    /// Which transactions have ended, as `pg_current_snapshot` says it.
+    ///
+    /// # Errors
+    /// As [`Judges::judge`].
+    pub async fn snapshot(
+        &self,
+        config: &PoolConfig,
+        proven: Option<Credential>,
+    ) -> Result<String, String> {
+        match self.ask(&Key::of(config), config, proven, What::Snapshot).await? {
+            Told::Snapshot(snapshot) => Ok(snapshot),
             _ => Err("something else was told".to_owned()),
         }
     }
@@ -572,6 +590,7 @@ impl Task {
         let (parsed, call, lanes) = match what {
             What::Statement { parsed, call, lanes } => (&**parsed, call, *lanes),
             What::Blocked => return Ok(Told::Blocked(connection.blocked().await?)),
+            What::Snapshot => return Ok(Told::Snapshot(connection.snapshot().await?)),
             What::Table(wanted) => {
                 let found = connection.table(wanted, &self.key.user).await?;
                 return Ok(Told::Table(found));

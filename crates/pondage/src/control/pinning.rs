@@ -1,5 +1,6 @@
 //! Sees to it that tables which somebody wants mirrored are: asks the catalogues what they are
-//! like, and again when definitions have changed or a mirror could not be made.
+//! like, and again when definitions have changed or a mirror could not be made. And that commits
+//! get into them where nobody reads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use backend::moment::Moment;
 use cache::mirror::definition::Definition;
 use cache::mirror::held::State;
 use cache::mirror::wish::{Wanted, Wish};
-use cache::shared::Shared;
+use cache::shared::{Shared, Snapshot};
 use tokio::time::timeout;
 
 use super::mirrors::{Looked, Pin, Unfit};
@@ -29,8 +30,14 @@ impl Control {
             let _ = timeout(EVERY, self.mirrors.changed()).await;
             for pin in self.mirrors.all() {
                 let Some(shared) = self.caches.known(&pin.database) else { continue };
-                if shared.is_following() && is_stale(&pin, &shared) {
+                if !shared.is_following() {
+                    continue;
+                }
+                if is_stale(&pin, &shared) {
                     self.look_at_mirror(&pin, &shared).await;
+                }
+                if shared.settled() < shared.applied().number {
+                    self.settle(&pin.database, &shared).await;
                 }
             }
         }
@@ -63,6 +70,17 @@ impl Control {
             tracing::warn!(event = "mirror_refused", db, %table, "{why}");
         }
         self.mirrors.found(pin, found, looked);
+    }
+
+    /// Where nobody reads, no worker asks which commits can be seen by now.
+    async fn settle(&self, database: &str, shared: &Shared) {
+        let Some(pool) = self.config.load().stream_pool(database) else { return };
+        let started = shared.starts();
+        // What keeps it from being asked is logged where it is.
+        let Ok(text) = self.judges.snapshot(&pool, self.proven(&pool)).await else { return };
+        if let Some(snapshot) = Snapshot::parse(text.as_bytes()) {
+            shared.settle(snapshot, started);
+        }
     }
 
     /// The wish that there is, if it is still for the table as it is.

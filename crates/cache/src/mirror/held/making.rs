@@ -14,7 +14,7 @@ use super::super::ordered::has_sums;
 use super::super::stored::store;
 use super::super::table::{Broken, Table};
 use super::super::wish::{add_columns, places, Aim, Wish};
-use super::tables::{put, Standing};
+use super::tables::{put, Standing, TOO_MUCH};
 use super::{lock, Mirrors, Queue};
 use crate::shared::Snapshot;
 
@@ -100,7 +100,9 @@ impl Failure {
             self.times = 0;
         }
         why.clone_into(&mut self.why);
-        let pause = PAUSE_FIRST.saturating_mul(1 << self.times.min(16)).min(PAUSE_MAX);
+        // What does not fit is as large the next time, and was copied for nothing.
+        let times = if why == TOO_MUCH { u32::MAX } else { self.times };
+        let pause = PAUSE_FIRST.saturating_mul(1 << times.min(16)).min(PAUSE_MAX);
         self.times = self.times.saturating_add(1);
         (self.last, self.until) = (now, now.after(pause));
     }
@@ -196,7 +198,7 @@ impl Copy {
     fn charge(&mut self) -> Result<(), String> {
         match self.charge.set(self.table.bytes()) {
             true => Ok(()),
-            false => Err("it does not fit into cache.mirror_memory".to_owned()),
+            false => Err(TOO_MUCH.to_owned()),
         }
     }
 
@@ -505,7 +507,7 @@ impl Loaded {
         }
         match self.charge.set(self.table.bytes()) {
             true => Ok(()),
-            false => Err(Broken("it does not fit into cache.mirror_memory".to_owned())),
+            false => Err(Broken(TOO_MUCH.to_owned())),
         }
     }
 }

@@ -13,7 +13,7 @@ use super::super::feed::Open;
 use super::super::run::View;
 use super::super::table::{Broken, Field, Table};
 
-pub(super) const TOO_MUCH: &str = "cache.mirror_memory is used up";
+pub(super) const TOO_MUCH: &str = "it does not fit into cache.mirror_memory";
 
 /// By table.
 #[derive(Default)]

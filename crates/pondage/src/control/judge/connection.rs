@@ -42,6 +42,10 @@ WHERE a.wait_event_type OPERATOR(pg_catalog.=) 'Lock'::pg_catalog.text
 LIMIT 256::pg_catalog.int4",
 );
 
+/// By its older name, which every version knows.
+const SNAPSHOT: (&str, &str) =
+    ("snapshot", "SELECT pg_catalog.txid_current_snapshot()::pg_catalog.text");
+
 /// How the connection itself works: it must wait for nobody for long (a definition under change
 /// is locked), write nothing and compile nothing. Not every version knows every name.
 const OWN_SETTINGS: &str = r"
@@ -178,7 +182,7 @@ impl Connection {
         }
         let statements = catalogue::STATEMENTS.into_iter().chain(facts::STATEMENTS);
         let others = routines::STATEMENTS.into_iter().chain(mirrored::tables::STATEMENTS);
-        let single = [BLOCKED, rows::STATEMENT, named::STATEMENT];
+        let single = [BLOCKED, SNAPSHOT, rows::STATEMENT, named::STATEMENT];
         for (name, text) in statements.chain(others).chain(single) {
             frontend::put_parse(&mut out, name.as_bytes(), text.as_bytes(), b"");
         }
@@ -268,6 +272,12 @@ impl Connection {
     pub async fn blocked(&mut self) -> Result<Vec<(u32, u32)>, Failure> {
         let rows = self.ask(&[(BLOCKED.0, &[])]).await?.into_iter().flatten();
         Ok(rows.map(|mut row| (row.number(), row.number())).collect())
+    }
+
+    /// Which transactions have ended.
+    pub async fn snapshot(&mut self) -> Result<String, Failure> {
+        let rows = self.ask(&[(SNAPSHOT.0, &[])]).await?.into_iter().flatten();
+        Ok(rows.map(|mut row| row.text()).next().unwrap_or_default())
     }
 
     /// The types of a text's parameters and of the columns of its result. `types` are the

@@ -24,6 +24,7 @@ CREATE TABLE full_key (id int PRIMARY KEY, name text COLLATE german); ALTER TABL
 CREATE TABLE tiny_key (id tiny PRIMARY KEY, x int);
 CREATE TABLE loose_key (name text COLLATE loose PRIMARY KEY, x int);
 CREATE VIEW seen AS SELECT a FROM sorts;
+GRANT SELECT ON ALL TABLES IN SCHEMA app TO PUBLIC;
 "#;
 
 async fn open() -> Court {
@@ -49,6 +50,26 @@ async fn expect(court: &Court, cases: &[(&str, &str)]) {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn what_its_role_may_not_read_is_not_answered() {
+    let court = open().await;
+    const REVOKE: &str = "REVOKE SELECT ON app.sorts FROM PUBLIC";
+    court.server.run(&format!("{REVOKE}; GRANT SELECT (a) ON app.sorts TO PUBLIC")).await;
+    const NOT: &str = "its role may not read sorts";
+    expect(
+        &court,
+        &[
+            // What only the mirror needs, its key, is nobody's to read.
+            ("SELECT a FROM sorts WHERE a > 5", "yes"),
+            ("SELECT count(*) FROM sorts", "yes"),
+            ("SELECT a FROM sorts WHERE b > 5", NOT),
+            ("SELECT b FROM sorts WHERE a > 5", NOT),
+            ("SELECT s.a FROM sorts s, keyed k WHERE s.a = k.id AND s.big = 1", NOT),
+        ],
+    )
+    .await;
 }
 
 #[tokio::test]

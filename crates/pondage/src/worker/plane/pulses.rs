@@ -251,6 +251,13 @@ impl DatabaseCache {
         }
     }
 
+    /// Commits that wait to be shown by mirrors are asked for, even if nobody reads.
+    pub fn settle_mirrors(&mut self, now: Moment) {
+        if self.serves() && self.shared.mirrors.shown() < self.shared.applied().lsn {
+            self.settle(now);
+        }
+    }
+
     /// There is memory for mirrors.
     pub fn mirrors_can_be(&self) -> bool {
         self.shared.mirrors.budget().limit() > 0

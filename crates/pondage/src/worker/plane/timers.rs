@@ -32,6 +32,8 @@ impl Plane {
         for slot in self.servers.numbers() {
             self.server_due(slot);
         }
+        let now = self.now;
+        self.caches.iter_mut().for_each(|database| database.settle_mirrors(now));
         self.ticks += 1;
         if self.ticks % CLIENTS_EVERY == 0 {
             for slot in self.clients.numbers() {
