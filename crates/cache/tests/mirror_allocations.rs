@@ -159,7 +159,8 @@ fn a_run_with_used_memory_does_not_allocate() {
     let tables = HashMap::from([(1, table())]);
     let definition = tables[&1].definition().clone();
     let (mut scratch, mut out) = (Scratch::default(), Vec::new());
-    let session = Session::default();
+    let utf8 = |name: &str| (name == "client_encoding").then(|| "UTF8".to_owned());
+    let session = Session::of(&utf8);
     let limits = Limits { rows: 100_000, bytes: 1 << 20 };
     for (name, select, values) in statements() {
         let types = |_| oid::UNKNOWN;

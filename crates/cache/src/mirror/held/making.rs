@@ -100,9 +100,7 @@ impl Failure {
             self.times = 0;
         }
         why.clone_into(&mut self.why);
-        // What does not fit is as large the next time, and was copied for nothing.
-        let times = if why == TOO_MUCH { u32::MAX } else { self.times };
-        let pause = PAUSE_FIRST.saturating_mul(1 << times.min(16)).min(PAUSE_MAX);
+        let pause = PAUSE_FIRST.saturating_mul(1 << self.times.min(16)).min(PAUSE_MAX);
         self.times = self.times.saturating_add(1);
         (self.last, self.until) = (now, now.after(pause));
     }
