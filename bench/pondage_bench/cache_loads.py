@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 
 from . import pgbench, proc, sysbench
@@ -37,6 +37,7 @@ from .sysbench import DATABASE, Shape, Summary
 
 QUERIES = Metric("qps", "queries/s", "", 0, True)
 HIT_PERCENT = Metric("hit_percent", "hits", "%", 1, None)
+MIRRORED_PERCENT = Metric("mirrored_percent", "answered by mirrors", "%", 1, None)
 HITS = Metric("hits", "hits", "", 0, None)
 MISSES = Metric("misses", "misses", "", 0, None)
 FILLS = Metric("fills", "kept", "", 0, None)
@@ -55,7 +56,9 @@ OLD_PERCENT = Metric("old_percent", "first read was old", "%", 1, None)
 CHANGED = Metric("changed", "row changes/s beside", "", 0, None)
 
 # Counters `pondage_cache_..._total` of the metrics page.
-COUNTED = ("hits", "misses", "fills", "waits", "too_old", "unsettled", "unserved", "evicted")
+COUNTED = (
+    "hits", "misses", "fills", "waits", "too_old", "unsettled", "unserved", "evicted", "mirrored",
+)  # fmt: skip
 TINY_EVENTS = 200
 FILL_SECONDS = 1800.0
 # Enough for each statement of an event to be looked at, few enough to keep next to nothing.
@@ -101,6 +104,8 @@ class Counted:
         looks = metrics.get("hits", 0.0) + metrics.get("misses", 0.0)
         if looks:
             metrics["hit_percent"] = 100.0 * metrics.get("hits", 0.0) / looks
+            if "mirrored" in metrics:
+                metrics["mirrored_percent"] = 100.0 * metrics["mirrored"] / looks
         return metrics
 
 
@@ -181,8 +186,11 @@ class CacheLoad(Load):
 
 class SysbenchLoad(CacheLoad):
     """sysbench with one shape. Before it, every side gets the same load for `warm_up` seconds; a
-    cache is given every row first if `fill` says so.
+    cache is given every row first if `fill` says so. `reported` is what the report's cache has to
+    its database.
     """
+
+    before = "the same"
 
     def __init__(
         self,
@@ -193,13 +201,16 @@ class SysbenchLoad(CacheLoad):
         warm_up: int,
         fill: bool = False,
         delay_us: int = 0,
+        only: frozenset[str] = frozenset(),
+        reported: str = "",
     ) -> None:
         self.shape = shape
+        self.only = only
         self.prepared = shape.ps_mode != "disable"
         self.warm_up = warm_up
         self.fill = fill
         self.delay_us = delay_us
-        before = f"; before it: the same for {warm_up} s"
+        before = f"; before it: {self.before} for {warm_up} s"
         before += ", caches are asked for every row" if fill else ""
         self.info = LoadInfo(
             key=key,
@@ -207,9 +218,10 @@ class SysbenchLoad(CacheLoad):
             command=shape.shown() + before,
             primary=QUERIES,
             metrics=(
-                QUERIES, LATENCY, P99, HIT_PERCENT, HITS, MISSES, FILLS,
+                QUERIES, LATENCY, P99, HIT_PERCENT, MIRRORED_PERCENT, HITS, MISSES, FILLS,
                 CPU_GATEWAY, CPU_DATABASE, CPU_LOAD, PEAK, PSS, OTHERS,
             ),
+            reported=reported,
         )  # fmt: skip
 
     @contextmanager
@@ -231,7 +243,7 @@ class SysbenchLoad(CacheLoad):
             make_known(context, side, self.shape)
             if self.fill and isinstance(side, Pondage) and side.caches:
                 run_fill(context, side, self.shape)
-            run_sysbench(context, side, self.shape, self.warm_up)
+            self.warm(context, side)
             before = Counted.of(side)
             measured = run_sysbench(context, side, self.shape, context.amount.seconds)
             metrics = Counted.of(side).since(before)
@@ -240,6 +252,9 @@ class SysbenchLoad(CacheLoad):
             if side.pid is not None:
                 metrics |= memory_metrics(side.pid)
         return metrics
+
+    def warm(self, context: Context, side: Side) -> None:
+        run_sysbench(context, side, self.shape, self.warm_up)
 
     def _metrics(self, summary: Summary, measured: Measured) -> dict[str, float]:
         return {
@@ -257,8 +272,18 @@ class WritersLoad(CacheLoad):
 
     writes = True
 
-    def __init__(self, key: str, title: str, shape: Shape, *, warm_up: int, reads: bool) -> None:
+    def __init__(
+        self,
+        key: str,
+        title: str,
+        shape: Shape,
+        *,
+        warm_up: int,
+        reads: bool,
+        only: frozenset[str] = frozenset(),
+    ) -> None:
         self.shape = shape
+        self.only = only
         self.warm_up = warm_up
         self.readers = (
             replace(shape, script="oltp_point_select", threads=READERS, rate=READS_A_SECOND)
@@ -278,13 +303,17 @@ class WritersLoad(CacheLoad):
             metrics=tuple(metrics),
         )
 
+    def standing(self, context: Context, side: Side) -> AbstractContextManager[object]:
+        """The side in front of the database, with all that has to be there before it is measured."""
+        return context.running(side, DATABASE)
+
     def run(self, context: Context, side: Side) -> dict[str, float]:
         # The same start for every side: no dead rows, no checkpoint due.
         with context.cluster.client(DATABASE) as client:
             client.query("VACUUM sbtest1")
             client.query("CHECKPOINT")
         seconds = context.amount.seconds
-        with context.running(side, DATABASE), ThreadPoolExecutor(1) as background:
+        with self.standing(context, side), ThreadPoolExecutor(1) as background:
             if self.readers is not None:
                 # As many as there can be, so that what is read often is kept.
                 readers = replace(self.readers, rate=0)
@@ -367,12 +396,27 @@ class MemoryLoad(CacheLoad):
         self._filled = True
 
 
+READ_PROBE = "SELECT v FROM probe WHERE id = 1"
+
+
+@dataclass(frozen=True)
+class Lag:
+    """From the answer to a commit to the answer with its value, the first or a later one."""
+
+    milliseconds: float
+    looks: int
+
+
 class LagLoad(CacheLoad):
     """How long after a commit its value is read through the side, while rows change beside it. The
     changes do not pass through the side, so the stream alone tells it of them.
     """
 
     writes = True
+    key = "lag"
+    title = f"Lag: {CHANGES_A_SECOND:,} row changes a second beside the gateway"
+    #: How it was answered.
+    told: tuple[Metric, ...] = (HIT_PERCENT,)
 
     def __init__(self, rows: int, only: frozenset[str]) -> None:
         self.only = only
@@ -381,16 +425,24 @@ class LagLoad(CacheLoad):
             rate=CHANGES_A_SECOND // CHANGES_ROWS,
         )  # fmt: skip
         self.info = LoadInfo(
-            key="lag",
-            title=f"Lag: {CHANGES_A_SECOND:,} row changes a second beside the gateway",
+            key=self.key,
+            title=self.title,
             command=f"one row updated by a connection to PostgreSQL and read through the side; "
             f"beside it: {self.profile.shown()}",
             primary=LAG_P99,
             metrics=(
-                LAG_P99, LAG_P50, LAG_MAX, OLD_PERCENT, CHANGED, HIT_PERCENT, WAITS,
+                LAG_P99, LAG_P50, LAG_MAX, OLD_PERCENT, CHANGED, *self.told, WAITS,
                 CPU_GATEWAY, PEAK, OTHERS,
             ),
         )  # fmt: skip
+
+    def standing(self, context: Context, side: Side) -> AbstractContextManager[object]:
+        return context.running(side, DATABASE)
+
+    def look(self, reader: Client) -> str | None:
+        """The value as the side gives it."""
+        rows = reader.query(READ_PROBE)
+        return rows[0][0] if rows else None
 
     def run(self, context: Context, side: Side) -> dict[str, float]:
         cluster = context.cluster
@@ -399,7 +451,7 @@ class LagLoad(CacheLoad):
             client.query("INSERT INTO probe VALUES (1, 0) ON CONFLICT DO NOTHING")
             client.query("VACUUM sbtest1, probe")
             client.query("CHECKPOINT")
-        with context.running(side, DATABASE), ThreadPoolExecutor(1) as background:
+        with self.standing(context, side), ThreadPoolExecutor(1) as background:
             if isinstance(side, Pondage) and side.caches:
                 side.wait_for_stream()
             before = Counted.of(side)
@@ -443,36 +495,24 @@ class LagLoad(CacheLoad):
             (value,) = (int(row[0] or 0) for row in writer.query("SELECT v FROM probe"))
             while time.monotonic() < ends or not lags:
                 for _ in range(READS_TO_KEEP):
-                    reader.query(READ_PROBE)
+                    self.look(reader)
                     time.sleep(PAUSE_SECONDS / READS_TO_KEEP)
                 value += 1
-                lags.append(_until_read(writer, reader, value))
+                lags.append(self._until_read(writer, reader, value))
                 if context.tiny and len(lags) >= TINY_CHANGES:
                     break
         return lags
 
-
-READ_PROBE = "SELECT v FROM probe WHERE id = 1"
-
-
-@dataclass(frozen=True)
-class Lag:
-    """From the answer to a commit to the answer with its value, the first or a later one."""
-
-    milliseconds: float
-    looks: int
-
-
-def _until_read(writer: Client, reader: Client, value: int) -> Lag:
-    writer.query(f"UPDATE probe SET v = {value} WHERE id = 1")
-    committed = time.monotonic()
-    looks = 0
-    while True:
-        looks += 1
-        read = reader.query(READ_PROBE)
-        took = time.monotonic() - committed
-        if read == [[str(value)]]:
-            return Lag(took * 1e3, looks)
-        if took > LOST_SECONDS:
-            raise BenchError(f"{read} is read {took:.0f} s after {value} was committed")
-        time.sleep(LOOK_SECONDS)
+    def _until_read(self, writer: Client, reader: Client, value: int) -> Lag:
+        writer.query(f"UPDATE probe SET v = {value} WHERE id = 1")
+        committed = time.monotonic()
+        looks = 0
+        while True:
+            looks += 1
+            read = self.look(reader)
+            took = time.monotonic() - committed
+            if read == str(value):
+                return Lag(took * 1e3, looks)
+            if took > LOST_SECONDS:
+                raise BenchError(f"{read} is read {took:.0f} s after {value} was committed")
+            time.sleep(LOOK_SECONDS)

@@ -33,6 +33,8 @@ class LoadInfo:
     #: The title that loads share which differ in the number of clients only; they make a curve.
     curve: str = ""
     clients: int = 0
+    #: The ratio to its database that others have published for their cache.
+    reported: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,7 @@ class Results:
             "command": load.command,
             "curve": load.curve,
             "clients": load.clients,
+            "reported": load.reported,
             "primary": load.primary.key,
             "metrics": [vars(metric) for metric in load.metrics],
             "skipped": {s: why for (key, s), why in self.skipped.items() if key == load.key},

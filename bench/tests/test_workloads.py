@@ -121,7 +121,7 @@ class Caching(unittest.TestCase):
         self.assertEqual(len(_chosen_loads(loads, ["read-only@*-auto-*", "lag"])), 3 * 2 + 1)
         self.assertEqual(len(_chosen_loads(loads, ["read-only"])), 3 * 2 * 2)
         self.assertEqual(_chosen_loads(loads, []), loads)
-        with self.assertRaisesRegex(BenchError, "no load nothing; there are point-select, "):
+        with self.assertRaisesRegex(BenchError, "no load nothing; there are mirror-point-select, "):
             _chosen_loads(loads, ["lag", "nothing"])
 
 

@@ -26,9 +26,12 @@ def write(results: Results, directory: Path) -> list[Path]:
 
 
 def curves(results: Results) -> str:
-    """The tables of loads by clients, for a terminal; empty where there are none."""
-    return "\n".join(
+    """The tables of loads by clients and of published ratios, for a terminal; empty without."""
+    reported = tables.reported_table(results)
+    beside = [markdown.aligned(reported)] if reported is not None else []
+    by_clients = [
         f"{curve.title}: {tables.heading(curve.loads[0].primary)}\n"
         + markdown.aligned(tables.curve_table(results, curve))
         for curve in tables.curves_of(results)
-    )
+    ]
+    return "\n".join([*by_clients, *beside])

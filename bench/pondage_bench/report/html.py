@@ -50,6 +50,9 @@ def render(results: Results, charts: Sequence[Chart]) -> str:
     overview = tables.overview_table(results)
     if overview is not None:
         parts.append("<h2>All loads, with the ratio to direct</h2>" + _table(overview))
+    reported = tables.reported_table(results)
+    if reported is not None:
+        parts.append("<h2>Beside what was published</h2>" + _table(reported))
     for curve in tables.curves_of(results):
         parts.append(f"<h2>{escape(curve.title)}, by clients</h2>")
         parts.extend(chart.svg for chart in charts if chart.load == curve.title)

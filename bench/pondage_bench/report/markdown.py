@@ -44,6 +44,9 @@ def render(results: Results, charts: Sequence[Chart]) -> str:
     overview = tables.overview_table(results)
     if overview is not None:
         parts.append("## All loads, with the ratio to direct\n\n" + _table(overview))
+    reported = tables.reported_table(results)
+    if reported is not None:
+        parts.append("## Beside what was published\n\n" + _table(reported))
     for curve in tables.curves_of(results):
         parts.append(f"## {curve.title}, by clients\n")
         parts.append(_table(tables.curve_table(results, curve)))

@@ -178,6 +178,24 @@ def _overview_cell(results: Results, load: LoadInfo, name: str) -> str:
     return text if ratio is None or name == BASE_SIDE else f"{text} ({as_ratio(ratio)})"
 
 
+def reported_table(results: Results) -> Table | None:
+    """Ratios to direct beside those that others have published; None where there are none."""
+    loads = [load for load in results.loads if load.reported]
+    sides = [name for name in results.side_names() if any(name in _takers(results, one) for one in loads)]
+    names = [name for name in sides if name != BASE_SIDE]
+    if not names:
+        return None
+    rows = [
+        [
+            load.key,
+            *(as_ratio(results.ratio(load.key, s, BASE_SIDE, load.primary.key)) for s in names),
+            load.reported,
+        ]
+        for load in loads
+    ]
+    return Table(["to direct", *names, "the report's cache"], rows)
+
+
 def ratio_table(results: Results, load: LoadInfo) -> Table | None:
     """Every side against every other; None when fewer than three took part."""
     takers = _takers(results, load)

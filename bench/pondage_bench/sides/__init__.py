@@ -3,12 +3,13 @@
 from .base import Gateway, Side
 from .discover import Peer, all_sides, parse_peers, select
 from .limit import Limit
-from .pondage import Pondage, PondageOnConstant, Variant
+from .pondage import Mirror, Pondage, PondageOnConstant, Variant
 from .statements import StatementByStatement
 
 __all__ = [
     "Gateway",
     "Limit",
+    "Mirror",
     "Peer",
     "Pondage",
     "PondageOnConstant",

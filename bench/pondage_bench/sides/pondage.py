@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import prometheus
-from ..pgwire import Client, Endpoint
+from ..pgwire import Client, Endpoint, Row
 from ..postgres import Upstream
 from ..processes import BenchError, Supervisor, environment, free_port
 from .base import MAX_CLIENTS, VERSION_SECONDS, Gateway, Ready, Transport
@@ -18,6 +18,8 @@ from .constant import Constant
 
 CONFIGURATION = "pondage.toml"
 CONSOLE = "pondage"
+# As TOML.
+NO_MEMORY = '"0"'
 # Until the stream of changes is followed, without which nothing is kept.
 STREAM_SECONDS = 30.0
 STREAM_STEP_SECONDS = 0.05
@@ -41,6 +43,23 @@ class Variant:
     @property
     def serves_metrics(self) -> bool:
         return bool(self.cache or "procedures" in self.pool)
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """A row of SHOW MIRRORS: `table` with its schema, where that is known."""
+
+    table: str
+    columns: str
+    state: str
+    why: str
+    rows: int
+    bytes: int
+
+    @classmethod
+    def of(cls, row: Row) -> Mirror:
+        _, table, columns, state, why, _, rows, held, *_ = (text or "" for text in row)
+        return cls(table, columns, state, why, int(rows), int(held))
 
 
 class Pondage(Gateway):
@@ -78,6 +97,11 @@ class Pondage(Gateway):
         return bool(self._variant.cache)
 
     @property
+    def mirrors_tables(self) -> bool:
+        """Only where room is given for it: a small cache is for what is about small caches."""
+        return self._variant.cache.get("mirror_memory", NO_MEMORY) != NO_MEMORY
+
+    @property
     def serves_metrics(self) -> bool:
         return self._variant.serves_metrics
 
@@ -87,12 +111,22 @@ class Pondage(Gateway):
             raise BenchError(f"{self.name} serves no metrics")
         return prometheus.fetch(self._http)
 
+    def _console(self) -> Client:
+        here = self.endpoint
+        return Client(Endpoint(here.host, here.port, here.user, CONSOLE))
+
+    def command(self, text: str) -> list[Row]:
+        """Of the console; PgError when it refuses."""
+        with self._console() as client:
+            return client.query(text)
+
+    def mirrors(self) -> list[Mirror]:
+        return [Mirror.of(row) for row in self.command("SHOW MIRRORS")]
+
     def wait_for_stream(self) -> None:
         """BenchError with what it says is missing, if it does not follow in time."""
-        here = self.endpoint
-        console = Endpoint(here.host, here.port, here.user, CONSOLE)
         deadline = time.monotonic() + STREAM_SECONDS
-        with Client(console) as client:
+        with self._console() as client:
             while True:
                 rows = client.query("SHOW STREAMS")
                 if rows and all("following" in row for row in rows):

@@ -13,6 +13,7 @@ from .. import sysbench
 from ..cache_loads import LagLoad, MemoryLoad, SysbenchLoad, WritersLoad
 from ..loads import Load
 from ..measure import run_load
+from ..mirror_loads import MirroredLoad, MirrorLagLoad, MirrorWritersLoad, SnapshotLoad
 from ..pgbench import Amount
 from ..pgwire import PgError
 from ..postgres import Cluster
@@ -36,6 +37,8 @@ VARIANTS = (
         made_for=frozenset({"memory"}),
     ),
 )
+# Whom tables in memory are held against; the rivals have none.
+MIRRORING = frozenset({"direct", "pondage", "pondage-cache", "constant"})
 PS_MODES = ("disable", "auto")
 DISTRIBUTIONS = ("special", "uniform")
 # Key, title, script, options.
@@ -46,6 +49,13 @@ READS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("random-points", "Ten random points", "select_random_points", ()),
     ("random-ranges", "Ten random ranges", "select_random_ranges", ()),
 )
+# Of the report on caches: the least and the most its cache has to its database, by 1, 4, 8 threads.
+REPORTED = {
+    "point-select": "2.95x - 3.5x",
+    "read-only": "0.29x - 0.39x",
+    "random-points": "0.2x - 3.4x",
+    "random-ranges": "0.18x - 8.3x",
+}
 DELAY_US = 500
 # So many keys for each row of the ordinary table.
 KEYS_PER_ROW = 10
@@ -99,10 +109,12 @@ class Cache(Workload):
 
     def loads(self, options: Options) -> Sequence[Load]:
         return [
+            *_mirrored(options),
             *_reads(options),
             *_misses(options),
             *_delayed(options),
             *_writers(options),
+            *_of_mirrors(options),
             LagLoad(options.rows, frozenset({"direct", "pondage", "pondage-cache"})),
             MemoryLoad(
                 options.rows * KEYS_PER_ROW, frozenset({"pondage", f"pondage-{BOUNDED}"})
@@ -130,6 +142,45 @@ def _reads(options: Options) -> list[Load]:
         for ps_mode in PS_MODES
         for threads in options.threads
     ]
+
+
+def _mirrored(options: Options) -> list[Load]:
+    """The report's table, with keys that hardly ever come again."""
+    return [
+        MirroredLoad(
+            f"mirror-{key}@{threads}-{ps_mode}",
+            f"With mirrors: {script}, {_how(threads, ps_mode, 'uniform')}",
+            Shape(script, threads, options.rows, ps_mode, "uniform", more),
+            warm_up=options.warm_up,
+            only=MIRRORING,
+            reported=REPORTED[key],
+        )
+        for key, _, script, more in READS
+        if key in REPORTED
+        for ps_mode in PS_MODES
+        for threads in options.threads
+    ]
+
+
+def _of_mirrors(options: Options) -> list[Load]:
+    """What mirrors take to be made, how late they are, and what they cost those who write."""
+    threads = _middle(options.threads)
+    copies = (("id-k", "(id, k)", " COLUMNS (id, k)"), ("rows", "whole rows", ""))
+    return [
+        *(
+            SnapshotLoad(
+                f"snapshot@{key}", f"Copy of {what}, {options.rows:,} rows", columns,
+                options.rows, frozenset({"pondage-cache"}),
+            )
+            for key, what, columns in copies
+        ),
+        MirrorLagLoad(options.rows, MIRRORING - {"constant"}),
+        MirrorWritersLoad(
+            f"mirror-writers@{threads}", f"Updates by {threads} threads of a table with a mirror",
+            Shape("oltp_update_index", threads, options.rows),
+            warm_up=options.warm_up, reads=False, only=MIRRORING - {"constant"},
+        ),
+    ]  # fmt: skip
 
 
 def _misses(options: Options) -> list[Load]:
