@@ -304,7 +304,7 @@ class WritersLoad(CacheLoad):
         )
 
     def standing(self, context: Context, side: Side) -> AbstractContextManager[object]:
-        """The side in front of the database, with all that has to be there before it is measured."""
+        """The side in front of the database, with all that has to be there before."""
         return context.running(side, DATABASE)
 
     def run(self, context: Context, side: Side) -> dict[str, float]:

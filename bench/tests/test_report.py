@@ -84,6 +84,19 @@ class ResultsOfRounds(unittest.TestCase):
             table.rows[:2], [["direct", "1,000", "10"], ["pondage", "2,000 (2.00x)", "-"]]
         )
 
+    def test_published_ratios_stand_beside_those_to_direct(self) -> None:
+        results = results_of_three_sides()
+        self.assertIsNone(tables.reported_table(results))
+        results.loads.append(
+            LoadInfo("mirror@1", "Mirror", "sysbench", TPS, (TPS,), reported="0.2x - 3x")
+        )
+        for side, tps in (("direct", 10.0), ("pondage", 15.0)):
+            results.samples.append(Sample("mirror@1", side, 1, {"tps": tps}))
+        table = tables.reported_table(results)
+        assert table is not None
+        self.assertEqual(table.head, ["to direct", "pondage", "the report's cache"])
+        self.assertEqual(table.rows, [["mirror@1", "1.50x", "0.2x - 3x"]])
+
     def test_the_ratio_table_is_the_same_round_matrix(self) -> None:
         results = results_of_three_sides()
         table = tables.ratio_table(results, results.loads[0])

@@ -14,7 +14,7 @@ from pondage_bench.procedure_loads import SEED, TRAINED, TRIPS, ProcedureLoad, t
 from pondage_bench.processes import BenchError, Supervisor
 from pondage_bench.results import Results
 from pondage_bench.rounds import startable
-from pondage_bench.sides import Limit, Pondage, Side, StatementByStatement, select
+from pondage_bench.sides import Limit, Mirror, Pondage, Side, StatementByStatement, select
 from pondage_bench.sides.base import Direct
 from pondage_bench.sides.constant import Constant
 from pondage_bench.tpcc.database import SQL
@@ -104,8 +104,21 @@ class Caching(unittest.TestCase):
         self.assertIsNotNone(self.loads["memory"].refusal(self.sides["cache"]))
         self.assertIsNone(self.loads["lag"].refusal(self.sides["cache"]))
 
+    def test_mirrors_come_before_what_writes_and_beside_what_was_published(self) -> None:
+        keys = list(self.loads)
+        self.assertLess(keys.index("snapshot@rows"), keys.index("writers@4"))
+        mirrored = [load.info for load in self.loads.values() if load.info.reported]
+        self.assertEqual(len(mirrored), 4 * 3 * 2)
+        self.assertTrue(all("--rand-type=uniform" in info.command for info in mirrored))
+        self.assertTrue(self.sides["cache"].mirrors_tables)
+        self.assertFalse(self.sides["cache-1mib"].mirrors_tables)
+
+    def test_a_row_of_show_mirrors_is_a_mirror(self) -> None:
+        row = ["app", "public.t", "id, k", "ready", "", "no", "3", "90", "k", "100.0"]
+        self.assertEqual(Mirror.of(row), Mirror("public.t", "id, k", "ready", "", 3, 90))
+
     def test_a_constant_can_not_be_written(self) -> None:
-        for key in ("writers@4", "writers-alone@4", "lag"):
+        for key in ("writers@4", "writers-alone@4", "lag", "mirror-lag", "mirror-writers@4"):
             self.assertIsNotNone(self.loads[key].refusal(Constant()))
         self.assertIsNone(self.loads["random-ranges@1-disable-special"].refusal(Constant()))
 

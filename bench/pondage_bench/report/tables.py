@@ -181,8 +181,8 @@ def _overview_cell(results: Results, load: LoadInfo, name: str) -> str:
 def reported_table(results: Results) -> Table | None:
     """Ratios to direct beside those that others have published; None where there are none."""
     loads = [load for load in results.loads if load.reported]
-    sides = [name for name in results.side_names() if any(name in _takers(results, one) for one in loads)]
-    names = [name for name in sides if name != BASE_SIDE]
+    takers = {name for load in loads for name in _takers(results, load)} - {BASE_SIDE}
+    names = [name for name in results.side_names() if name in takers]
     if not names:
         return None
     rows = [
