@@ -103,6 +103,8 @@ pub struct Restless {
     prepared: BTreeSet<u32>,
     /// The application_name it has set.
     name: String,
+    /// A write is under way that may ride a train.
+    writing: bool,
 }
 
 impl Restless {
@@ -123,6 +125,7 @@ impl Restless {
             connection: None,
             prepared: BTreeSet::new(),
             name: String::new(),
+            writing: false,
         }
     }
 
@@ -236,11 +239,22 @@ impl Restless {
         if message.tag == tag::ERROR {
             let complaint = message.complaint();
             if complaint.severity == "FATAL" {
-                assert_lost_server(&complaint);
+                self.assert_lost_server(&complaint);
                 return Err(Gone);
             }
         }
         Ok(message)
+    }
+
+    /// The only fatal errors that a client may see here: admin_shutdown of the killed server, and
+    /// the pooler's own words for a connection that broke, with a train's outcome or without.
+    fn assert_lost_server(&self, complaint: &Complaint) {
+        let right = match complaint.code.as_str() {
+            "57P01" | "08006" => true,
+            "08007" => self.writing,
+            _ => false,
+        };
+        assert!(right, "{complaint:?}");
     }
 
     fn ask(&mut self, batch: &Batch) -> Result<Vec<Message>, Gone> {
@@ -356,9 +370,12 @@ impl Restless {
     /// A write that may travel in a train.
     fn written(&mut self) -> Result<(), Gone> {
         let mark = self.mark();
-        let sql = format!("insert into marks(mark) values ('{mark}') returning mark");
-        assert_eq!(self.one(&sql)?, mark);
-        let count = format!("select count(*) from marks where mark = '{mark}'");
+        let sql = format!("insert into rides(mark) values ('{mark}') returning mark");
+        self.writing = true;
+        let told = self.one(&sql);
+        self.writing = false;
+        assert_eq!(told?, mark);
+        let count = format!("select count(*) from rides where mark = '{mark}'");
         assert_eq!(self.one(&count)?, "1");
         Ok(())
     }
@@ -541,11 +558,4 @@ impl Restless {
 
 fn value(row: &Message) -> String {
     row.values().swap_remove(0).expect("not NULL")
-}
-
-/// The only fatal errors that a client may see here.
-fn assert_lost_server(complaint: &Complaint) {
-    // admin_shutdown of the killed server, and the pooler's own word for a connection that broke.
-    let right = ["57P01", "08006"].contains(&complaint.code.as_str());
-    assert!(right, "{complaint:?}");
 }

@@ -44,6 +44,7 @@ fn nothing_is_lost_and_nobody_gets_anothers_reply() {
     database.run(
         "create table marks(id bigint generated always as identity, mark text); \
          create index on marks(mark); grant all on marks to app; \
+         create table rides(mark text); create index on rides(mark); grant all on rides to app; \
          create table steps(n int primary key); grant all on steps to app; \
          insert into steps select generate_series(0, 9)",
     );
@@ -64,6 +65,9 @@ fn nothing_is_lost_and_nobody_gets_anothers_reply() {
     println!("{}", tally.text());
     tally.assert_everything_happened();
     assert_statements_have_joined(&gateway, &database);
+    // What was lost on the way may have been done, but never twice.
+    let twice = "select count(*) - count(distinct mark) from rides";
+    assert_eq!(database.one(twice), "0");
     assert_nothing_is_lost(&gateway, &database);
     let left = settled_memory(&gateway, base);
     println!("memory: {base} bytes before, {peak} at its peak, {left} after");
