@@ -11,7 +11,7 @@ use cache::mirror::class::{Class, Collation};
 use cache::mirror::definition::{Column, Definition};
 use cache::mirror::output::Session;
 use cache::mirror::plan::Plan;
-use cache::mirror::run::{run, Limits, Ran, Scratch};
+use cache::mirror::run::{run, Limits, Ran, Scratch, Terms};
 use cache::mirror::table::Table;
 use cache::recipe::{Value, Values};
 use cache::value::oid;
@@ -162,6 +162,7 @@ fn a_run_with_used_memory_does_not_allocate() {
     let utf8 = |name: &str| (name == "client_encoding").then(|| "UTF8".to_owned());
     let session = Session::of(&utf8);
     let limits = Limits { rows: 100_000, bytes: 1 << 20 };
+    let terms = Terms { formats: &[], session: &session, limits };
     for (name, select, values) in statements() {
         let types = |_| oid::UNKNOWN;
         let plan = Plan::new(select, vec![definition.clone()], &types).expect(name);
@@ -169,7 +170,7 @@ fn a_run_with_used_memory_does_not_allocate() {
         for _ in 0..4 {
             out.clear();
             let before = ALLOCATIONS.load(Ordering::Relaxed);
-            let ran = run(&plan, &tables, &values, &[], &session, &limits, &mut scratch, &mut out);
+            let ran = run(&plan, &tables, &values, terms, &mut scratch, &mut out);
             counts.push(ALLOCATIONS.load(Ordering::Relaxed) - before);
             assert!(matches!(ran, Ran::Rows(_)), "{name}: {ran:?}");
         }

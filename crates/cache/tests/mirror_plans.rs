@@ -7,7 +7,7 @@ use cache::mirror::class::{Class, Collation};
 use cache::mirror::definition::{Column, Definition};
 use cache::mirror::output::Session;
 use cache::mirror::plan::{Need, Plan, Ties};
-use cache::mirror::run::{run, Limits, Ran, Refused, Scratch};
+use cache::mirror::run::{run, Limits, Ran, Refused, Scratch, Terms};
 use cache::mirror::table::Table;
 use cache::recipe::{Value, Values};
 use cache::value::oid;
@@ -264,8 +264,9 @@ fn tables(names: &[&str], indexed: bool) -> HashMap<u32, Table> {
 fn ran(plan: &Plan, tables: &HashMap<u32, Table>, value: Option<&'static str>, rows: u64) -> Ran {
     let limits = Limits { rows, bytes: 1_000 };
     let (session, mut out) = (Session::default(), b"before".to_vec());
+    let terms = Terms { formats: &[], session: &session, limits };
     let mut scratch = Scratch::default();
-    let ran = run(plan, tables, &Given(value), &[], &session, &limits, &mut scratch, &mut out);
+    let ran = run(plan, tables, &Given(value), terms, &mut scratch, &mut out);
     assert_eq!(ran == Ran::Rows(0) || matches!(ran, Ran::Rows(_)), out.len() > 6);
     assert!(out.starts_with(b"before"));
     ran

@@ -37,6 +37,7 @@ use super::wish::Wish;
 pub use making::{Copy, Loaded};
 use making::{Failure, Making};
 pub use standing::{MirrorInfo, State};
+use tables::Standing;
 pub use tables::{Reading, Tables};
 
 /// Bytes of commits that wait to be settled, and of the backlogs of mirrors that are being made.
@@ -55,6 +56,8 @@ pub struct Mirrors {
     tables: RwLock<Tables>,
     queue: Mutex<Queue>,
     wishes: Mutex<Vec<Weak<Wish>>>,
+    /// Broken ones. To free a large one takes a while, which no reader and no client waits for.
+    remains: Mutex<Vec<Standing>>,
     /// Everything that ends at or before this position is in the tables.
     shown: AtomicU64,
     /// The number of the last commit of which this is so.
@@ -109,6 +112,7 @@ impl Mirrors {
             tables: RwLock::default(),
             queue: Mutex::default(),
             wishes: Mutex::default(),
+            remains: Mutex::default(),
             shown: AtomicU64::new(0),
             number: AtomicU64::new(0),
             follows: ArcSwap::default(),
@@ -152,14 +156,32 @@ impl Mirrors {
             wishes.retain(|wish| wish.strong_count() > 0);
             wishes.push(Arc::downgrade(wish));
         }
-        if let Some(poke) = &*self.poke.load() {
-            poke();
-        }
+        self.poke();
     }
 
     /// `poke` is called when there is something to do for the thread that makes mirrors.
     pub fn tell(&self, poke: Box<dyn Fn() + Send + Sync>) {
         self.poke.store(Some(Arc::new(poke)));
+    }
+
+    fn poke(&self) {
+        if let Some(poke) = &*self.poke.load() {
+            poke();
+        }
+    }
+
+    /// Frees mirrors that broke.
+    pub fn bury(&self) {
+        let remains = std::mem::take(&mut *lock(&self.remains));
+        drop(remains);
+    }
+
+    /// The thread that makes mirrors frees these.
+    fn leave(&self, gone: Vec<Standing>) {
+        if !gone.is_empty() {
+            lock(&self.remains).extend(gone);
+            self.poke();
+        }
     }
 
     /// What an audit has found wrong is made anew.
@@ -173,7 +195,7 @@ impl Mirrors {
             }
             gone
         };
-        drop(gone);
+        self.leave(gone);
     }
 
     /// Changes of these tables are told no longer.
@@ -299,12 +321,12 @@ impl Mirrors {
             self.follow_all(&queue);
         }
         drop(queue);
-        drop(gone);
+        self.leave(gone);
         all
     }
 
     /// Too much waits: all mirrors are made anew.
-    fn give_up(&self, queue: &mut Queue, now: Moment) -> Vec<tables::Standing> {
+    fn give_up(&self, queue: &mut Queue, now: Moment) -> Vec<Standing> {
         const WHY: &str = "too many changes waited to be seen";
         queue.commits.clear();
         queue.bytes = 0;

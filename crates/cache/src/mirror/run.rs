@@ -85,25 +85,30 @@ struct Window {
     limit: u64,
 }
 
-/// Appends DataRows and CommandComplete to `out`. `formats` has one for each shown output, or one
-/// for all, or none, which is text.
-#[allow(clippy::too_many_arguments)]
+/// How an answer is to look, and what it may cost.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    /// One for each shown output, or one for all, or none, which is text.
+    pub formats: &'a [Format],
+    pub session: &'a Session,
+    pub limits: Limits,
+}
+
+/// Appends DataRows and CommandComplete to `out`.
 pub fn run(
     plan: &Plan,
     view: &impl View,
     values: &impl Values,
-    formats: &[Format],
-    session: &Session,
-    limits: &Limits,
+    terms: Terms<'_>,
     scratch: &mut Scratch,
     out: &mut Vec<u8>,
 ) -> Ran {
     let start = out.len();
     let ran = prepare(plan, view, values, scratch).and_then(|(tables, window)| {
-        let mut answer = Answer::new(plan, formats, session, limits, &window, out)?;
+        let mut answer = Answer::new(plan, terms, &window, out)?;
         let Scratch { constants, tools, buffers, sorter, groups, tuples } = &mut *scratch;
         let known = Known { plan, tables: &tables, constants };
-        let most = limits.rows;
+        let most = terms.limits.rows;
         let mut run = Run {
             known,
             window,

@@ -314,7 +314,7 @@ impl Table {
     }
 
     /// An index of the rows as they are.
-    pub fn built_index(&self, column: u16, sums: &[u16]) -> Ordered {
+    fn built_index(&self, column: u16, sums: &[u16]) -> Ordered {
         let ids = self.identity.ids(&self.rows, &ALL, false);
         Ordered::build(&[column], sums, &self.definition.columns, &self.rows, ids)
     }

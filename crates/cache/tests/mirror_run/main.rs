@@ -12,7 +12,7 @@ mod world;
 
 use cache::mirror::output::{Format, Session};
 use cache::mirror::plan::{Plan, Ties};
-use cache::mirror::run::{run, Limits, Ran, Refused, Scratch};
+use cache::mirror::run::{run, Limits, Ran, Refused, Scratch, Terms};
 use random::Random;
 use server::{rows, Answer, Server};
 use sql::Source;
@@ -62,8 +62,8 @@ impl Judge {
         };
         let mut out = Vec::new();
         let session = session();
-        let ran =
-            run(&plan, world, statement, &formats, &session, &LIMITS, &mut self.scratch, &mut out);
+        let terms = Terms { formats: &formats, session: &session, limits: LIMITS };
+        let ran = run(&plan, world, statement, terms, &mut self.scratch, &mut out);
         let expected = self.server.run(&statement.sql(true), statement, &formats);
         let count = match (ran, &expected) {
             (Ran::Rows(count), Answer::Rows { .. }) => count,

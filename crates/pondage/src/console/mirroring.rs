@@ -6,14 +6,13 @@ use wire::pg::sqlstate;
 use super::caching::{mode_of, notice, percent, untold};
 use super::operator::Operator;
 use super::session::Notice;
-use super::show::Facts;
 use super::streams;
 use super::table::Value;
 use super::{Failure, Process};
-use crate::config::{CacheMode, MirrorDefinition, TableName};
+use crate::config::{CacheMode, Config, MirrorDefinition, TableName};
 use crate::control::messages::ConsoleUser;
 use crate::control::mirrors::{Pin, Pinned, Refused, Unfit, MIRRORS_MAX};
-use crate::stream;
+use crate::stream::{self, Standing};
 
 impl Operator {
     pub(super) async fn mirror(
@@ -112,8 +111,19 @@ pub fn of(process: &dyn Process) -> Vec<(String, MirrorInfo)> {
     databases.flat_map(infos).collect()
 }
 
+/// What SHOW MIRRORS is made of.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    pub config: &'a Config,
+    pub streams: &'a [Standing],
+    /// With their databases.
+    pub mirrors: &'a [(String, MirrorInfo)],
+    /// In order of databases and names.
+    pub pins: &'a [Pin],
+}
+
 /// One row for each mirror, and for each table that is to have one.
-pub fn rows(facts: &Facts<'_>) -> Vec<Vec<Value>> {
+pub fn rows(facts: Known<'_>) -> Vec<Vec<Value>> {
     let mut rows: Vec<(String, String, Vec<Value>)> = Vec::new();
     for (database, info) in facts.mirrors {
         let title = format!("{}.{}", info.schema, info.name);
@@ -164,7 +174,7 @@ pub fn word(state: &State) -> &'static str {
 }
 
 /// The row of a table that has no mirror yet.
-fn pinned(facts: &Facts<'_>, pin: &Pin) -> Vec<Value> {
+fn pinned(facts: Known<'_>, pin: &Pin) -> Vec<Value> {
     let stream = facts.streams.iter().find(|stream| stream.database == pin.database);
     let (state, why) = match (mode_of(facts.config, &pin.database), stream) {
         (CacheMode::Off, _) => ("off", String::new()),

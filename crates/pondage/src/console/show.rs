@@ -80,7 +80,10 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::RedisKeys => facts.redis.map_or_else(Vec::new, redis::keys),
         Show::Caches => caching::rows(facts.config, facts.caches, facts.streams),
         Show::ProxiedQueries => queries::proxied(facts.workers),
-        Show::Mirrors => mirroring::rows(facts),
+        Show::Mirrors => {
+            let Facts { config, streams, mirrors, pins, .. } = *facts;
+            mirroring::rows(mirroring::Known { config, streams, mirrors, pins })
+        }
         Show::Procedures => procedures::rows(facts),
         Show::Streams => facts.streams.iter().map(streams::row).collect(),
         Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),

@@ -126,6 +126,7 @@ impl Thread {
 
     fn turn(&self) {
         let mirrors = &self.shared.mirrors;
+        mirrors.bury();
         if self.shared.is_following() {
             let told = self.shared.published();
             mirrors.arrange(self.common.now(), |oid| told.contains_key(&oid));

@@ -6,11 +6,11 @@ use cache::store;
 
 use super::exposition::{Exposition, Kind};
 use crate::console::streams::word;
-use crate::console::{mirroring, MirrorMemory};
+use crate::console::{mirroring, MirrorMemory, Process};
 use crate::stream::{Standing, State};
 use crate::worker::snapshot::{Cached, PoolSnapshot};
 
-/// What the families are made of, beside the pools.
+/// What is told of caches, beside what the pools know.
 #[derive(Debug)]
 pub struct Caches {
     /// Statements that are named.
@@ -20,6 +20,18 @@ pub struct Caches {
     /// With their databases.
     pub mirrors: Vec<(String, MirrorInfo)>,
     pub mirror_memory: MirrorMemory,
+}
+
+impl Caches {
+    pub fn of(process: &dyn Process) -> Caches {
+        Caches {
+            named: process.caches().all().len(),
+            kept: process.kept(),
+            streams: process.streams(),
+            mirrors: mirroring::of(process),
+            mirror_memory: process.mirror_memory(),
+        }
+    }
 }
 
 /// Writes the families; none while no pool caches and no stream is followed.

@@ -5,7 +5,7 @@
 //! | `/metrics` | Prometheus text |
 //! | `/healthz` | 200 while every worker turns, else 503 |
 //! | `/readyz` | 200 while clients can be served, else 503, with reasons |
-//! | `/api/v1/state` | pools and workers as JSON |
+//! | `/api/v1/state` | pools, workers and the read cache as JSON |
 //! | `/` | links |
 
 use std::io;
@@ -23,16 +23,18 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use crate::console::Process;
-use crate::console::{mirroring, view};
+use crate::console::{view, Process};
 
 mod cache_metrics;
+mod cache_state;
 mod exposition;
 mod metrics;
 mod procedure_metrics;
 mod process;
 mod redis_metrics;
 mod state;
+
+use cache_metrics::Caches;
 
 /// Connections at one time; more wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 256;
@@ -138,7 +140,7 @@ async fn links() -> Response {
         "<li><a href=\"/metrics\">/metrics</a>: Prometheus metrics\n",
         "<li><a href=\"/healthz\">/healthz</a>: does the process run\n",
         "<li><a href=\"/readyz\">/readyz</a>: can it serve clients\n",
-        "<li><a href=\"/api/v1/state\">/api/v1/state</a>: pools and workers as JSON\n",
+        "<li><a href=\"/api/v1/state\">/api/v1/state</a>: pools, workers and the read cache as JSON\n",
         "</ul>\n</html>\n"
     );
     page(StatusCode::OK, "text/html; charset=utf-8", LINKS.to_owned())
@@ -148,13 +150,7 @@ async fn metrics_page(State(process): State<Door>) -> Response {
     let view = view::look(&*process, WORKER_WAIT).await;
     // Reading /proc blocks; a page without those figures is better than none.
     let usage = tokio::task::spawn_blocking(process::usage).await.unwrap_or_default();
-    let caches = cache_metrics::Caches {
-        named: process.caches().all().len(),
-        kept: process.kept(),
-        streams: process.streams(),
-        mirrors: mirroring::of(&*process),
-        mirror_memory: process.mirror_memory(),
-    };
+    let caches = Caches::of(&*process);
     let redis = process.redis(false);
     let rooms = metrics::Rooms {
         caches: &caches,
@@ -178,7 +174,10 @@ async fn readyz(State(process): State<Door>) -> Response {
 
 async fn state_page(State(process): State<Door>) -> Response {
     let view = view::look(&*process, WORKER_WAIT).await;
-    json(StatusCode::OK, &state::state(&view, process.condition()))
+    let mut state = state::state(&view, process.condition());
+    let caches = Caches::of(&*process);
+    state["cache"] = cache_state::cache(&process.config(), &caches, &process.pins().all());
+    json(StatusCode::OK, &state)
 }
 
 fn verdict(result: Result<serde_json::Value, serde_json::Value>) -> Response {

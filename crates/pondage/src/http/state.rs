@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use serde_json::{json, Value};
 
+use super::cache_state;
 use crate::config::Config;
 use crate::console::view::{self, View};
 use crate::console::Condition;
@@ -80,6 +81,7 @@ fn pool(pool: &PoolSnapshot) -> Value {
             "server_closes": totals.server_closes,
             "cancels": totals.cancels,
         },
+        "cache": cache_state::reads(&totals.cached),
     })
 }
 

@@ -2,10 +2,10 @@
 
 use wire::pg::backend::put_command_complete;
 
-use super::super::output::{can_put, put_field, Format, Session};
+use super::super::output::{can_put, put_field, Format};
 use super::super::plan::{At, Plan};
 use super::rows::Rows;
-use super::{Limits, Refused, Window};
+use super::{Refused, Terms, Window};
 use sql::Output;
 
 const DATA_ROW: u8 = b'D';
@@ -25,12 +25,11 @@ pub(super) struct Answer<'a> {
 impl<'a> Answer<'a> {
     pub fn new(
         plan: &'a Plan,
-        formats: &'a [Format],
-        session: &Session,
-        limits: &Limits,
+        terms: Terms<'a>,
         window: &Window,
         out: &'a mut Vec<u8>,
     ) -> Result<Answer<'a>, Refused> {
+        let Terms { formats, session, limits } = terms;
         let shown = plan.select.shown;
         let mut columns = plan.results.iter().take(shown).enumerate();
         let can = columns.all(|(at, column)| can_put(column, format(formats, at), session));

@@ -7,7 +7,7 @@ use cache::fill::Fill;
 use cache::mirror::mirrored::Mirrored;
 use cache::mirror::output::{Format, Session};
 use cache::mirror::plan::Ties;
-use cache::mirror::run::{run, Limits, Ran, Scratch};
+use cache::mirror::run::{run, Limits, Ran, Scratch, Terms};
 use cache::plan::Plan;
 use cache::position::Seen;
 use cache::request::Request;
@@ -130,7 +130,8 @@ impl DatabaseCache {
         let Some(plan) = &placed.plan else { return false };
         let formats = formats(wanted.ask);
         let Wanted { request, session, .. } = wanted;
-        let ran = run(plan, &tables, *request, &formats, session, &LIMITS, scratch, rows);
+        let terms = Terms { formats: &formats, session, limits: LIMITS };
+        let ran = run(plan, &tables, *request, terms, scratch, rows);
         drop(tables);
         if !matches!(ran, Ran::Rows(_)) {
             return false;
