@@ -33,6 +33,10 @@ use crate::worker::worth::Patience;
 /// How often pulses are sent for those who are in no hurry.
 const PACE: Duration = Duration::from_millis(1);
 
+/// How often while something is written and nobody reads. A reader who finds commits that are not
+/// known to be visible asks at [`PACE`].
+const UNREAD_PACE: Duration = Duration::from_millis(20);
+
 /// Pulses in flight on one connection.
 const IN_FLIGHT_MAX: usize = 4;
 
@@ -345,9 +349,11 @@ impl DatabaseCache {
                 entry.covered_by(lsn);
             }
         }
-        let waits = !self.kept.is_empty() || !self.audits.is_empty();
-        if waits || self.shared.unsettled_count() > 0 {
+        let waited = !(self.kept.is_empty() && self.audits.is_empty() && self.waiting.is_empty());
+        if waited {
             self.want(self.last_sent.after(PACE));
+        } else if self.shared.unsettled_count() > 0 {
+            self.want(self.last_sent.after(UNREAD_PACE));
         }
     }
 
@@ -622,3 +628,7 @@ impl Plane {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "pulses_tests.rs"]
+mod tests;
