@@ -27,6 +27,7 @@ tiny_benchmarks() (
     both=direct,pondage
     all=$both,pondage-off,pondage-pipeline,pondage-trains,constant,pondage-constant,limit
     cached=point-select@*-special,read-only@*-auto-special,delay-point-select,writers,lag,memory
+    cached=$cached,mirror-random-ranges@*-auto,snapshot@id-k,mirror-lag
     scripts/bench.sh connect --tiny --sides $both &&
         scripts/bench.sh coalesce --tiny --sides $all &&
         scripts/bench.sh prepared --tiny --sides $both &&

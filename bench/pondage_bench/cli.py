@@ -45,6 +45,7 @@ class Run:
 
     workload: Workload
     sides: list[Side]
+    named: list[str]
     options: Options
     loads: list[Load]
     amount: Amount
@@ -139,6 +140,7 @@ def _checked(arguments: Sequence[str]) -> Run:
     return Run(
         workload=workload,
         sides=sides,
+        named=given.sides,
         options=options,
         loads=_chosen_loads(workload.loads(options), given.loads),
         amount=amount,
@@ -236,7 +238,7 @@ def _execute(run: Run) -> Results:
             )
             context = Context(supervisor, cluster, run.amount, run.tiny)
             try:
-                rounds.run(context, run.loads, run.sides, run.rounds, results)
+                rounds.run(context, run.loads, run.sides, run.named, run.rounds, results)
             except KeyboardInterrupt:
                 results.interrupted = True
         return results

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from . import syscalls
@@ -37,10 +37,17 @@ class Progress:
 
 
 def run(
-    context: Context, loads: Sequence[Load], sides: Sequence[Side], rounds: int, results: Results
+    context: Context,
+    loads: Sequence[Load],
+    sides: Sequence[Side],
+    named: Collection[str],
+    rounds: int,
+    results: Results,
 ) -> None:
-    """Fills `results`. A side's failure is written down and the others go on."""
-    able = startable(sides, results)
+    """Fills `results`. A side's failure is written down and the others go on; BenchError if one
+    of those that were `named` can't even start.
+    """
+    able = startable(sides, named, results)
     pairs: list[tuple[Load, Side]] = []
     for load in loads:
         for side in able:
@@ -60,13 +67,15 @@ def run(
         ]
 
 
-def startable(sides: Sequence[Side], results: Results) -> list[Side]:
-    """Those that can run here; of the others it is told why not."""
+def startable(sides: Sequence[Side], named: Collection[str], results: Results) -> list[Side]:
+    """Those that can run here; of the others it is told why not. BenchError if one is `named`."""
     able = []
     for side in sides:
         why = side.unavailable()
         if why is None:
             able.append(side)
+        elif side.name in named:
+            raise BenchError(f"{side.name} can't take part: {why}")
         else:
             results.notes.append(f"{side.name} takes no part: {why}.")
             say(results.notes[-1])

@@ -245,5 +245,10 @@ class Starting(unittest.TestCase):
     def test_a_side_that_can_not_start_is_left_out_with_a_note(self) -> None:
         results = Results("w", "t", {}, {}, {}, [])
         direct = Direct()
-        self.assertEqual(startable([direct, Old()], results), [direct])
+        self.assertEqual(startable([direct, Old()], [], results), [direct])
         self.assertEqual(results.notes, ["old takes no part: it is too old."])
+
+    def test_a_side_that_was_asked_for_by_name_has_to_start(self) -> None:
+        results = Results("w", "t", {}, {}, {}, [])
+        with self.assertRaisesRegex(BenchError, "old can't take part: it is too old"):
+            startable([Direct(), Old()], ["direct", "old"], results)

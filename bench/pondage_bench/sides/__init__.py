@@ -3,10 +3,11 @@
 from .base import Gateway, Side
 from .discover import Peer, all_sides, parse_peers, select
 from .limit import Limit
-from .pondage import Mirror, Pondage, PondageOnConstant, Variant
+from .pondage import NO_MEMORY, Mirror, Pondage, PondageOnConstant, Variant
 from .statements import StatementByStatement
 
 __all__ = [
+    "NO_MEMORY",
     "Gateway",
     "Limit",
     "Mirror",

@@ -19,7 +19,7 @@ from .constant import Constant
 CONFIGURATION = "pondage.toml"
 CONSOLE = "pondage"
 # As TOML.
-NO_MEMORY = '"0"'
+NO_MEMORY = '"0B"'
 # Until the stream of changes is followed, without which nothing is kept.
 STREAM_SECONDS = 30.0
 STREAM_STEP_SECONDS = 0.05

@@ -19,7 +19,7 @@ from ..pgwire import PgError
 from ..postgres import Cluster
 from ..rounds import say
 from ..scripts import write_scripts
-from ..sides import Peer, Pondage, Side, Variant, all_sides
+from ..sides import NO_MEMORY, Peer, Pondage, Side, Variant, all_sides
 from ..sysbench import DATABASE, Shape
 from .base import Options, Workload
 
@@ -27,7 +27,7 @@ LEFT_OUT = ("pondage-tcp",)
 SMALL, BOUNDED = "cache-1mib", "cache-64mib"
 MISSING = ("misses-point-select", "misses-random-points")
 AUTO = {"mode": '"auto"'}
-WITHOUT_MIRRORS = {**AUTO, "mirror_memory": '"0"'}
+WITHOUT_MIRRORS = {**AUTO, "mirror_memory": NO_MEMORY}
 # Room for ten million rows, also while a mirror with more columns is made beside the one that
 # answers; at most seven eighths of all memory may be for mirrors.
 ROOMY = {**AUTO, "memory": '"6GiB"', "mirror_memory": '"5GiB"'}
