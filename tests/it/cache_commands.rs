@@ -171,7 +171,7 @@ fn advice_counts_what_would_have_been_answered_and_changes_nothing() {
         row.is_some_and(|row| row["would_hit"] != "0" && row["cacheable"] == "yes")
     });
     assert_ne!(client.rows("explain last statement")[1][0].as_deref(), Some("Way: cache"));
-    client.run("begin");
+    client.run("begin; select 1");
     assert_eq!(client.one(text), "5");
     client.run("update t set n = 50 where id = 5");
     client.run("commit");
@@ -182,7 +182,7 @@ fn advice_counts_what_would_have_been_answered_and_changes_nothing() {
 fn in_a_transaction_postgresql_is_asked_and_does_not_know_it() {
     let (database, gateway) = start();
     let mut client = gateway.client(database);
-    client.run("begin");
+    client.run("begin; select 1");
     assert_eq!(client.error(CREATE).code, "42601");
     client.run("rollback");
     client.run(CREATE);

@@ -22,4 +22,4 @@ pub use leading::{after, blank, leading, next_word, says, Dropped, Leading};
 pub use normal::{normal, normal_with};
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
 pub use select::{Comparison, Filter, Order, Output, Select, Selected, Written};
-pub use session::{leaves, transaction, Leaves, Transaction};
+pub use session::{leaves, transaction, Isolation, Leaves, Transaction};

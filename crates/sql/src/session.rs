@@ -5,23 +5,29 @@
 
 use crate::leading::{at_end, blank, word};
 
-/// A whole text that begins or ends a transaction of the plainest kind.
+/// A whole text that begins or ends a transaction and does nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transaction {
-    /// READ COMMITTED, or what the session's default is.
-    Begin,
+    Begin(Isolation),
     /// The same, by START TRANSACTION: the answer says so.
-    Start,
+    Start(Isolation),
     Commit,
     Rollback,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// READ COMMITTED, or what the session's default is.
+    Usual,
+    Other,
 }
 
 impl Transaction {
     /// What CommandComplete says.
     pub fn tag(self) -> &'static str {
         match self {
-            Transaction::Begin => "BEGIN",
-            Transaction::Start => "START TRANSACTION",
+            Transaction::Begin(_) => "BEGIN",
+            Transaction::Start(_) => "START TRANSACTION",
             Transaction::Commit => "COMMIT",
             Transaction::Rollback => "ROLLBACK",
         }
@@ -37,11 +43,11 @@ pub fn transaction(text: &[u8]) -> Option<Transaction> {
     let (first, rest) = word(rest);
     let is = |wanted: &str| first.eq_ignore_ascii_case(wanted.as_bytes());
     if is("begin") {
-        return modes(take_any(rest, &["work", "transaction"])).then_some(Transaction::Begin);
+        return modes(take_any(rest, &["work", "transaction"])).map(Transaction::Begin);
     }
     if is("start") {
         let rest = take(rest, "transaction")?;
-        return modes(rest).then_some(Transaction::Start);
+        return modes(rest).map(Transaction::Start);
     }
     let ends = match () {
         () if is("commit") || is("end") => Transaction::Commit,
@@ -56,33 +62,48 @@ pub fn transaction(text: &[u8]) -> Option<Transaction> {
     at_end(rest).then_some(ends)
 }
 
-/// Modes that leave it at READ COMMITTED, up to the end.
-fn modes(mut rest: &[u8]) -> bool {
-    loop {
-        if at_end(rest) {
-            return true;
-        }
-        let after = mode(rest);
-        let Some(after) = after else { return false };
-        rest = blank(after);
+/// What modes come to, up to the end.
+fn modes(mut rest: &[u8]) -> Option<Isolation> {
+    let mut isolation = Isolation::Usual;
+    while !at_end(rest) {
+        rest = blank(mode(rest, &mut isolation)?);
         if let Some(more) = rest.strip_prefix(b",") {
             if at_end(more) {
-                return false;
+                return None;
             }
             rest = more;
         }
     }
+    Some(isolation)
 }
 
-fn mode(rest: &[u8]) -> Option<&[u8]> {
+fn mode<'a>(rest: &'a [u8], isolation: &mut Isolation) -> Option<&'a [u8]> {
     if let Some(rest) = take(rest, "isolation") {
-        return take(take(take(rest, "level")?, "read")?, "committed");
+        return level(take(rest, "level")?, isolation);
     }
     if let Some(rest) = take(rest, "not") {
         return take(rest, "deferrable");
     }
+    if let Some(rest) = take(rest, "deferrable") {
+        return Some(rest);
+    }
     let rest = take(rest, "read")?;
     take(rest, "only").or_else(|| take(rest, "write"))
+}
+
+/// Where several are named the last one counts, so that with another one it may be either.
+fn level<'a>(rest: &'a [u8], isolation: &mut Isolation) -> Option<&'a [u8]> {
+    if let Some(rest) = take(rest, "read").and_then(|rest| take(rest, "committed")) {
+        return Some(rest);
+    }
+    *isolation = Isolation::Other;
+    if let Some(rest) = take(rest, "serializable") {
+        return Some(rest);
+    }
+    match take(rest, "repeatable") {
+        Some(rest) => take(rest, "read"),
+        None => take(take(rest, "read")?, "uncommitted"),
+    }
 }
 
 fn take<'a>(rest: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
@@ -191,9 +212,19 @@ mod tests {
             "BEGIN TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
             "begin read write not deferrable",
         ] {
-            assert_eq!(of(text), Some(Transaction::Begin), "{text}");
+            assert_eq!(of(text), Some(Transaction::Begin(Isolation::Usual)), "{text}");
         }
-        assert_eq!(of("start transaction read only"), Some(Transaction::Start));
+        for text in [
+            "begin isolation level serializable",
+            "begin isolation level repeatable read, read only",
+            "begin isolation level read uncommitted;",
+            "begin work isolation level serializable read only deferrable",
+            "begin isolation level serializable isolation level read committed",
+        ] {
+            assert_eq!(of(text), Some(Transaction::Begin(Isolation::Other)), "{text}");
+        }
+        let starts = of("start transaction read only deferrable");
+        assert_eq!(starts, Some(Transaction::Start(Isolation::Usual)));
         for text in ["commit", "END", "commit work;", "end transaction", "commit and no chain"] {
             assert_eq!(of(text), Some(Transaction::Commit), "{text}");
         }
@@ -207,11 +238,13 @@ mod tests {
         for text in [
             "",
             "b",
-            "begin isolation level serializable",
-            "begin isolation level repeatable read",
+            "begin isolation level",
             "begin isolation level read",
+            "begin isolation level repeatable",
+            "begin isolation serializable",
+            "begin isolation level serializable x",
+            "begin not",
             "begin read only,",
-            "begin deferrable",
             "begin; select 1",
             "begin x",
             "start",

@@ -75,7 +75,7 @@ impl Crowd {
     /// From now on statements gather.
     #[track_caller]
     pub fn hold(&mut self) {
-        self.holder.run("begin");
+        self.holder.run("begin; select 1");
         self.holder.one("select pg_backend_pid()");
     }
 

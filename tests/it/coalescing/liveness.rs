@@ -40,7 +40,7 @@ impl Knot {
     /// on another one, A's first; the third comes free then. C commits after B has been answered.
     fn tie(&mut self, lock: &str, a: &Batch, b: &Batch) -> [String; 2] {
         for client in self.holders.iter_mut().chain([&mut self.c]) {
-            client.run("begin");
+            client.run("begin; select 1");
             client.one("select pg_backend_pid()");
         }
         self.c.run(lock);
@@ -163,7 +163,7 @@ fn a_group_is_not_overtaken_by_clients_of_other_settings_that_came_later() {
     let mut odd: Vec<WireClient> = (0..4).map(|number| odd_one(&crowd, number)).collect();
     let mut holder = odd_one(&crowd, 99);
     for round in 0..5 {
-        holder.run("begin");
+        holder.run("begin; select 1");
         holder.one("select pg_backend_pid()");
         crowd.clients.iter_mut().for_each(|client| read.to(client));
         crowd.gathered(8);

@@ -104,7 +104,7 @@ fn a_transaction_and_a_series_travel_alone_with_what_joins_otherwise() {
     let mut client = gateway.client(&database);
     let sql = "select n from t where id = 1";
     learn(&mut client, &simple(sql), "batch");
-    client.run("begin");
+    client.run("begin; select 1");
     client.run(sql);
     let told = explained(&mut client);
     assert!(told[2].contains("part of a transaction"), "{told:?}");

@@ -142,7 +142,7 @@ fn counters_in_trains_lose_nothing_under_contention() {
                     let id = (number + serial) % 3 + 1;
                     if serial % 10 == 9 {
                         // Holds a row while others in trains want it.
-                        client.run("begin");
+                        client.run("begin; select 1");
                         client.run(&format!("update counter set n = n + 1 where id = {id}"));
                         client.run("commit");
                     } else {

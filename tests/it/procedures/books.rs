@@ -124,6 +124,6 @@ pub fn lock_waits(beside: &mut WireClient, count: usize) {
 /// Locks a row of `gate` beside the gateway, until the client commits or ends.
 #[track_caller]
 pub fn lock_gate(beside: &mut WireClient, row: i32) {
-    beside.run("begin");
+    beside.run("begin; select 1");
     beside.run(&format!("select from gate where id = {row} for update"));
 }

@@ -124,7 +124,7 @@ fn calls_in_a_transaction_of_the_client_never_ride() {
     let mut crowd = Crowd::start(2, &format!("{TABLES}{BUMP}"), bumping);
     crowd.learn(&query("select bump(9)"), "train");
     let client = &mut crowd.clients[0];
-    client.run("begin");
+    client.run("begin; select 1");
     assert_eq!(client.one("select bump(1)"), "1");
     let told = explained(client);
     assert_eq!(told[1], "Way: alone", "{told:?}");

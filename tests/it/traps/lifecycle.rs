@@ -192,7 +192,7 @@ fn trap_13_a_cancel_for_an_idle_client_or_with_a_wrong_key_does_nothing() {
     idle.cancel(&address);
     assert_eq!(idle.one("select 'idle'"), "idle");
     // Idle in a transaction: nothing runs either.
-    idle.run("begin");
+    idle.run("begin; select 1");
     idle.cancel(&address);
     assert_eq!(idle.one("select 'in a transaction'"), "in a transaction");
 
@@ -264,7 +264,7 @@ fn trap_14_a_server_that_dies_in_a_query_gives_one_fatal_and_a_close() {
 fn trap_14_a_server_that_dies_in_an_idle_transaction_gives_one_fatal_and_a_close() {
     let servers = OneServer::start();
     let mut client = servers.client();
-    client.run("begin");
+    client.run("begin; select 1");
     let pid = client.one("select pg_backend_pid()");
     terminate(&pid);
     let last = client.until_closed();

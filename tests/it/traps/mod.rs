@@ -4,6 +4,7 @@
 //! not left to chance: see [`servers::TwoServers`].
 
 pub mod batch;
+mod beginnings;
 mod copying;
 mod lifecycle;
 mod parameters;

@@ -232,7 +232,7 @@ fn trap_10_a_suspended_portal_keeps_the_server() {
     assert_eq!(tags(&Batch::new().sync().answer(&mut client)), "Z");
     assert_eq!(tags(&other.until_ready()), "TDCZ");
     // Between the Syncs of a transaction block as well.
-    client.run("begin");
+    client.run("begin; select 1");
     let open = Batch::new().parse("", rows).bind_to("p", "", &[]).execute_of("p", 1).sync();
     assert_eq!(tags(&open.answer(&mut client)), "12DsZ");
     Batch::new().query("select 'waits'").to(&mut other);

@@ -75,7 +75,7 @@ impl TwoServers {
 
 #[track_caller]
 fn hold(holder: &mut WireClient) -> String {
-    holder.run("begin");
+    holder.run("begin; select 1");
     holder.one("select pg_backend_pid()")
 }
 

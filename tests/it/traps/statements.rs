@@ -243,7 +243,7 @@ fn trap_08_a_duplicate_name_gives_42p05_and_the_session_lives_on() {
         assert_eq!(answer[1].values(), [Some("first".into())], "the first one stays");
     }
     // In a transaction the error fails it, as any other.
-    client.run("begin");
+    client.run("begin; select 1");
     assert_eq!(tags(&first.answer(&mut client)), "EZ");
     assert_eq!(client.status, b'E');
     client.run("rollback");

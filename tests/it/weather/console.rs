@@ -33,7 +33,7 @@ fn pause_waits_for_transactions_and_holds_new_ones_until_resume() {
         let (database, gateway) = started();
         let suffix = if name { format!(" {}", database.name) } else { String::new() };
         let (mut busy, mut other) = (gateway.client(&database), gateway.client(&database));
-        busy.run("begin");
+        busy.run("begin; select 1");
         let mut console = gateway.console();
         ask(&mut console, &format!("pause{suffix}"));
         console.expect_silence(QUIET);
@@ -58,7 +58,7 @@ fn reconnect_closes_servers_as_they_are_released_and_wait_close_waits_for_it() {
     let (database, gateway) = started();
     let mut busy = gateway.client(&database);
     let mut idle = gateway.client(&database);
-    busy.run("begin");
+    busy.run("begin; select 1");
     let old = busy.one("select pg_backend_pid()");
     idle.run("select 1");
     let mut console = gateway.console();
@@ -117,7 +117,7 @@ fn kill_client_ends_one_client_and_gives_its_server_back() {
     let database = cluster().database();
     let gateway = Gateway::start(Config::of(&database).set("pool.pool_size", 1));
     let mut victim = gateway.client(&database);
-    victim.run("begin");
+    victim.run("begin; select 1");
     let id = |state: &str| {
         let clients = gateway.show("clients");
         let mut mine = clients.iter().filter(|row| row["database"] == database.name);
@@ -141,7 +141,7 @@ fn show_tells_what_there_is() {
     let parameters =
         [("user", APP), ("database", database.name.as_str()), ("application_name", "shown")];
     let mut client = WireClient::login_with(&gateway.address(), APP_PASSWORD, &parameters);
-    client.run("begin");
+    client.run("begin; select 1");
     for what in [
         "pools",
         "clients",
@@ -203,7 +203,7 @@ fn shutdown_in_its_forms() {
         let database = cluster().database();
         let mut gateway = Gateway::start(Config::of(&database));
         let mut client = gateway.client(&database);
-        client.run("begin");
+        client.run("begin; select 1");
         let mut console = gateway.console();
         let mut late = WireClient::connect(&gateway.address());
         ask(&mut console, command);
@@ -244,7 +244,7 @@ fn signals_drain_or_end() {
         let database = cluster().database();
         let mut gateway = Gateway::start(Config::of(&database));
         let mut client = gateway.client(&database);
-        client.run("begin");
+        client.run("begin; select 1");
         gateway.signal(signal);
         if drains {
             assert_eq!(client.one("select 'goes on'"), "goes on", "{signal:?}");
@@ -265,14 +265,14 @@ fn signals_drain_or_end() {
     let config = Config::of(&database).set("runtime.shutdown_timeout", "500ms");
     let mut gateway = Gateway::start(config);
     let mut client = gateway.client(&database);
-    client.run("begin");
+    client.run("begin; select 1");
     gateway.signal(Signal::TERM);
     client.until_closed();
     gateway.wait();
     let config = Config::of(&database).set("runtime.shutdown_timeout", "60s");
     let mut gateway = Gateway::start(config);
     let mut client = gateway.client(&database);
-    client.run("begin");
+    client.run("begin; select 1");
     gateway.signal(Signal::TERM);
     // Two signals at once would count as one.
     wait::until("the doors to close", || {

@@ -36,7 +36,7 @@ fn a_full_pool_says_who_holds_it_and_what_to_do() {
     let parameters =
         [("user", APP), ("database", database.name.as_str()), ("application_name", "nightly")];
     let mut holder = WireClient::login_with(&gateway.address(), APP_PASSWORD, &parameters);
-    holder.run("begin");
+    holder.run("begin; select 1");
     let clients = gateway.show("clients");
     let row = clients.iter().find(|row| row["application_name"] == "nightly").expect("the holder");
     let id = row["id"].clone();
@@ -73,8 +73,8 @@ fn the_reserve_is_opened_for_clients_that_wait_long() {
     let gateway = Gateway::start(config);
     let (mut holder, mut patient, mut third) =
         (gateway.client(&database), gateway.client(&database), gateway.client(&database));
-    holder.run("begin");
-    patient.run("begin");
+    holder.run("begin; select 1");
+    patient.run("begin; select 1");
     assert_eq!(cluster().backends(&database), 2);
     third.put(|out| frontend::put_query(out, "select 'third'"));
     third.expect_silence(Duration::from_millis(600));
@@ -107,7 +107,7 @@ fn servers_are_closed_when_idle_or_old() {
         Config::of(&database).set("pool.pool_size", 3).set("pool.server_idle_timeout", "300ms");
     let gateway = Gateway::start(config);
     let mut clients: Vec<_> = (0..3).map(|_| gateway.client(&database)).collect();
-    clients.iter_mut().for_each(|client| client.run("begin"));
+    clients.iter_mut().for_each(|client| client.run("begin; select 1"));
     assert_eq!(cluster().backends(&database), 3);
     clients.iter_mut().for_each(|client| client.run("commit"));
     wait::until("idle servers to close", || cluster().backends(&database) == 0);
@@ -119,7 +119,7 @@ fn servers_are_closed_when_idle_or_old() {
     let first = client.one("select pg_backend_pid()");
     wait::until("another server", || client.one("select pg_backend_pid()") != first);
     // An old server is not taken away in a transaction.
-    client.run("begin");
+    client.run("begin; select 1");
     let pid = client.one("select pg_backend_pid()");
     std::thread::sleep(Duration::from_millis(700));
     assert_eq!(client.one("select pg_backend_pid()"), pid);
@@ -180,7 +180,7 @@ fn servers_are_limited_per_database_and_per_user_over_all_pools() {
         .set("pool.wait_timeout", "500ms");
     let gateway = Gateway::start(config);
     let mut holders = [gateway.client(&database), gateway.client(&database)];
-    holders.iter_mut().for_each(|holder| holder.run("begin"));
+    holders.iter_mut().for_each(|holder| holder.run("begin; select 1"));
     let complaint = refused(&gateway, "legacy", crate::kit::cluster::OTHER_PASSWORD, &database);
     assert_eq!(complaint.code, "53300", "{complaint:?}");
     assert_eq!(cluster().backends(&database), 2);
@@ -229,7 +229,7 @@ fn an_idle_client_over_its_timeout_is_closed() {
     let config = Config::of(&database).set("pool.client_idle_timeout", "600ms");
     let gateway = Gateway::start(config);
     let (mut idle, mut busy) = (gateway.client(&database), gateway.client(&database));
-    busy.run("begin");
+    busy.run("begin; select 1");
     assert_eq!(last_word(&mut idle).code, "57P05");
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(busy.one("select 'in a transaction'"), "in a transaction");

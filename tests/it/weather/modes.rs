@@ -110,7 +110,7 @@ fn several_workers_share_one_budget_and_idle_servers_move_to_who_waits() {
     assert!(cluster().backends(&database) <= 2);
     // The whole budget to transactions of whichever worker.
     for pair in clients.chunks_mut(2) {
-        pair.iter_mut().for_each(|client| client.run("begin"));
+        pair.iter_mut().for_each(|client| client.run("begin; select 1"));
         assert_eq!(cluster().backends(&database), 2);
         pair.iter_mut().for_each(|client| client.run("commit"));
     }

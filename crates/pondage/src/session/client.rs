@@ -70,6 +70,8 @@ pub struct Begun {
     pub text: Box<[u8]>,
     /// A statement in it has failed.
     pub failed: bool,
+    /// Its reads may be answered before any server knows of it.
+    pub reads: bool,
 }
 
 impl Begun {

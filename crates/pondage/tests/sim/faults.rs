@@ -15,9 +15,16 @@ fn plan(seed: u64, fault: Option<Fault>) -> Plan {
     (plan.clients, plan.habits.sets, plan.habits.lone) = (8, true, true);
     let strange = fault == Some(Fault::StrangeUnseen);
     let freshness = ["session", "strict"][seed as usize / 2 % 2];
-    // What others have just written is missed where the stream is late.
-    let slow = if fault == Some(Fault::WriteForgotten) { 0.98 } else { 0.5 };
-    plan.with(seed, Caching { fault, freshness, strange, late: 0.5, slow, ..Caching::quiet() })
+    let usual = Caching { fault, freshness, strange, late: 0.5, slow: 0.5, ..Caching::quiet() };
+    let caching = match fault {
+        // What others have just written is missed where the stream is late, and strict readers
+        // do not go by what was told.
+        Some(Fault::WriteForgotten) => {
+            Caching { slow: 0.8, freshness: "session", writes: 0.15, ..usual }
+        }
+        _ => usual,
+    };
+    plan.with(seed, caching)
 }
 
 /// What is wrong in a run, and whether the judgement says so.

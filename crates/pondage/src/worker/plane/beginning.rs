@@ -1,8 +1,8 @@
-//! Transactions that begin with reads that are kept: BEGIN is answered here, and PostgreSQL gets it
-//! only when something comes that needs a server. A transaction that never does ends here, too.
+//! BEGIN is answered here, and PostgreSQL gets it only when something comes that needs a server: in
+//! front of that, and in the same write. A transaction that never does ends here, too.
 //!
-//! Only under READ COMMITTED, where every statement has its own snapshot: what is read before the
-//! real BEGIN is what it would have read behind it.
+//! Reads that are kept need none. Only under READ COMMITTED, where every statement has its own
+//! snapshot: what is read before the real BEGIN is what it would have read behind it.
 //!
 //! Such a read leaves its unnamed portal behind, as every one in a transaction does, and the client
 //! may describe or execute it once more. Hardly any does; for the one that does the portal is made
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use backend::reply::{Fate, Kind, Owner, Request};
 use backend::server::Unnamed as OnServer;
 use backend::statement::Statement;
-use sql::Transaction;
+use sql::{Isolation, Transaction};
 use wire::pg::backend::{self as reply, TxStatus};
 use wire::pg::frontend;
 
@@ -44,11 +44,12 @@ impl Plane {
         let Some(transaction) = sql::transaction(text) else { return false };
         let mut tag = transaction.tag();
         let status = match transaction {
-            Transaction::Begin | Transaction::Start => {
+            Transaction::Begin(isolation) | Transaction::Start(isolation) => {
                 if self.clients[slot].begun.is_some() || !self.begins_late(slot) {
                     return false;
                 }
-                let begun = Begun { text: text.into(), failed: false };
+                let reads = isolation == Isolation::Usual && self.reads_before(slot);
+                let begun = Begun { text: text.into(), failed: false, reads };
                 self.clients[slot].begun = Some(Box::new(begun));
                 TxStatus::InTransaction
             }
@@ -88,15 +89,20 @@ impl Plane {
         true
     }
 
-    /// Whether this client's BEGIN may wait: it has no server, and reads of its pool are kept.
-    fn begins_late(&mut self, slot: u32) -> bool {
+    /// Whether this client's BEGIN may wait.
+    pub(super) fn begins_late(&self, slot: u32) -> bool {
+        let client = &self.clients[slot];
+        let mode = self.pools[client.pool as usize].config.mode;
+        !client.has_server() && mode != PoolMode::Statement
+    }
+
+    /// Whether reads of its pool are kept, and this client's are like all others'.
+    fn reads_before(&mut self, slot: u32) -> bool {
         let client = &self.clients[slot];
         let PoolState { cache, config, welcome, .. } = &mut self.pools[client.pool as usize];
         let (Some(cache), Some(defaults)) = (cache, welcome) else { return false };
         let database = &self.caches[cache.at];
-        !client.has_server()
-            && config.mode != PoolMode::Statement
-            && matches!(config.cache, CacheMode::Manual | CacheMode::Auto)
+        matches!(config.cache, CacheMode::Manual | CacheMode::Auto)
             && cache.plans
             && database.serves()
             && client.reads.as_ref().is_some_and(|reads| !reads.strange)

@@ -23,8 +23,8 @@ use crate::session::unit::{extended, Extended, Form, Unit};
 const SPARE_UNITS_MAX: usize = 256;
 
 impl Plane {
-    /// Takes a statement whose result is kept, or that may travel with others'. None: it goes its
-    /// own way.
+    /// Takes a statement whose result is kept, that may travel with others', or that begins or ends
+    /// a transaction of which no server knows. None: it goes its own way.
     pub(super) fn join(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Option<Taken> {
         let client = &self.clients[slot];
         if client.batch_open || client.skips {
@@ -39,11 +39,11 @@ impl Plane {
         // What stands before it in the same transaction, or is still on its way, comes first.
         let kept = pool.cache.is_some()
             && match &client.begun {
-                Some(begun) => !client.has_server() && !begun.failed,
+                Some(begun) => !client.has_server() && !begun.failed && begun.reads,
                 None => self.quiet_status(slot) == Some(TxStatus::Idle),
             };
-        let begun = client.begun.is_some();
-        if !(joins || kept || begun) || bytes.len() > WHOLE_BYTES_MAX {
+        let bounds = client.begun.is_some() || self.begins_late(slot);
+        if !(joins || kept || bounds) || bytes.len() > WHOLE_BYTES_MAX {
             return None;
         }
         match header.tag {
@@ -67,8 +67,11 @@ impl Plane {
         if explain::is_request(text) {
             return None;
         }
-        if (kept || self.clients[slot].begun.is_some()) && self.transaction_here(slot, text, None) {
+        if self.transaction_here(slot, text, None) {
             return Some(Taken::Bytes(header.total));
+        }
+        if !(joins || kept) {
+            return None;
         }
         let shape = self.shape_of(slot, text)?;
         if kept {
@@ -118,40 +121,42 @@ impl Plane {
             return None;
         }
         let asked = extended(bytes)?;
-        let (shape, statement) = match &asked.parse {
-            Some(parse) => (self.shape_of(slot, parse.query)?, None),
+        let statement = match &asked.parse {
+            Some(_) => None,
             None => {
-                let client = &self.clients[slot];
-                let names = client.names.as_ref()?;
-                let statement = names.get(asked.bind.statement)?.clone();
-                let shapes = &mut self.pools[client.pool as usize].shapes;
-                let shape = shapes.of_statement(&statement, &mut self.scan)?;
-                (self.note(slot, shape), Some(statement))
+                let names = self.clients[slot].names.as_ref()?;
+                Some(names.get(asked.bind.statement)?.clone())
             }
         };
-        let text = match (&asked.parse, &statement) {
-            (Some(parse), _) => parse.query,
-            (None, Some(statement)) => &statement.query,
+        let (text, types) = match (&asked.parse, &statement) {
+            (Some(parse), _) => (parse.query, parse.types),
+            (None, Some(statement)) => (&*statement.query, &*statement.types),
             (None, None) => return None,
         };
-        if kept {
+        let bounds = sql::transaction(text).is_some();
+        if !(joins || kept || bounds) {
+            return None;
+        }
+        let shape = match &statement {
+            None => self.shape_of(slot, text)?,
+            Some(statement) => {
+                let pool = self.clients[slot].pool as usize;
+                let shape = self.pools[pool].shapes.of_statement(statement, &mut self.scan)?;
+                self.note(slot, shape)
+            }
+        };
+        if kept || bounds {
             if let Ok(tail) = frontend::bind_tail(asked.values) {
-                let types = match (&asked.parse, &statement) {
-                    (Some(parse), _) => parse.types,
-                    (None, Some(statement)) => &statement.types,
-                    (None, None) => return None,
-                };
                 let Extended { parse, values, describe, .. } = asked;
                 let statement = statement.as_ref();
-                let bound = Some(Bound { statement, values, tail, types, parse, describe });
-                if let Some(bound) = &bound {
-                    if self.transaction_here(slot, text, Some(bound)) {
-                        return Some(Taken::Bytes(bytes.len()));
-                    }
+                let bound = Bound { statement, values, tail, types, parse, describe };
+                if self.transaction_here(slot, text, Some(&bound)) {
+                    return Some(Taken::Bytes(bytes.len()));
                 }
-                let ask = Ask { text, bound, bytes: bytes.len() };
-                if let Some(taken) = self.read_kept(slot, shape, &ask) {
-                    return Some(taken);
+                let ask = Ask { text, bound: Some(bound), bytes: bytes.len() };
+                let taken = if kept { self.read_kept(slot, shape, &ask) } else { None };
+                if taken.is_some() {
+                    return taken;
                 }
             }
         }
@@ -159,11 +164,6 @@ impl Plane {
             self.judge_alone(slot, shape, text);
             return None;
         }
-        let types = match (&asked.parse, &statement) {
-            (Some(parse), _) => parse.types,
-            (None, Some(statement)) => &statement.types,
-            (None, None) => return None,
-        };
         // Most statements need none of it.
         let bind = || frontend::bind_tail(asked.values).ok().map(|bind| (bind, types));
         let Some(way) = self.way(slot, shape, text) else {
