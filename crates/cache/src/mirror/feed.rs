@@ -67,6 +67,7 @@ pub(crate) struct Open {
     parts: Vec<Part>,
     broken: Vec<(u64, &'static str)>,
     bytes: usize,
+    truncates: bool,
 }
 
 /// Of one subtransaction, without those of others between.
@@ -165,6 +166,7 @@ impl Feed {
         for followed in followed {
             open.put(sub, followed.follow.mirror, Change::Truncate);
         }
+        open.truncates = true;
         self.limit(before);
     }
 
@@ -217,6 +219,7 @@ impl Open {
         self.parts.clear();
         self.broken.clear();
         self.bytes = 0;
+        self.truncates = false;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -225,6 +228,11 @@ impl Open {
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Whether it takes long to put in: it is large, or all rows of a table are freed.
+    pub(crate) fn is_large(&self, most: usize) -> bool {
+        self.bytes > most || self.truncates && most < usize::MAX
     }
 
     pub(crate) fn broken(&self) -> &[(u64, &'static str)] {

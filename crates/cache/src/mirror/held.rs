@@ -44,7 +44,7 @@ pub use tables::{Reading, Tables};
 /// Beyond it the mirrors that are touched are made anew.
 pub const QUEUE_BYTES_MAX: usize = 256 << 20;
 
-/// A larger commit is put into the tables by the stream's thread.
+/// A larger commit, or one that empties a table, is put into the tables by the stream's thread.
 pub const SHOW_HERE_BYTES: usize = 256 << 10;
 
 /// So often a reader looks again whether the tables are free.
@@ -283,7 +283,7 @@ impl Mirrors {
 
     /// Puts commits up to the one with this number into the tables. Everything before `applied`
     /// has been given to [`Mirrors::commit`], if there was no restart since `restarts` were
-    /// counted. False: some are left that have more than `most` bytes, or somebody else is at it.
+    /// counted. False: some are left that are larger than `most` bytes, or somebody else is at it.
     pub(crate) fn show(&self, upto: Upto, most: usize, now: Moment) -> bool {
         let Upto { settled, applied, restarts } = upto;
         let mut queue = match self.queue.try_lock() {
@@ -298,7 +298,7 @@ impl Mirrors {
         let mut all = true;
         let mut gone = Vec::new();
         while let Some(commit) = queue.next(settled) {
-            if commit.open.bytes() > most {
+            if commit.open.is_large(most) {
                 all = false;
                 break;
             }
