@@ -9,10 +9,10 @@
 //! text with such bytes is accepted. White space and comments between two tokens are one blank. A
 //! blank also parts a literal from a word or a literal next to it, so that `$1` can take its place.
 //!
-//! A minus sign directly before a number belongs to it where the token before shows that it can't
-//! be a subtraction: PostgreSQL's grammar folds it into the constant (`doNegate` in gram.y), so
-//! `a = -1` and `a = 1` have the same tree. `-1::int` is not such a case, because `::` binds
-//! tighter; it is refused.
+//! A minus sign before a number belongs to it where the token before shows that it can't be a
+//! subtraction: PostgreSQL's grammar folds it into the constant (`doNegate` in gram.y), so `a = -1`
+//! and `a = 1` have the same tree. `-1::int` is not such a case, because `::` binds tighter; it is
+//! refused.
 //!
 //! The text must be in an encoding whose multi-byte characters have no byte below 0x80, as UTF-8
 //! and all server encodings have.
@@ -42,6 +42,8 @@ pub struct Scan {
     blank: bool,
     /// A minus that was not folded was seen; it may be a sign all the same, as in `-(5)`.
     minus: bool,
+    /// The end in the shape of the last minus that is a sign, but not of the number behind it.
+    sign_end: usize,
 }
 
 /// A constant in a text.
@@ -82,11 +84,21 @@ impl LiteralKind {
 }
 
 impl Literal {
+    /// Where its own token begins: behind its sign and what parts the two. `text` is what was
+    /// scanned.
+    pub(crate) fn token_start(&self, text: &[u8]) -> u32 {
+        match text.get(self.start as usize..self.end as usize) {
+            Some(signed @ [b'-', ..]) => self.end - unsigned(signed).len() as u32,
+            _ => self.start,
+        }
+    }
+
     /// Appends the value as a parameter's in text format. `text` is what was scanned.
     pub fn put_value(&self, text: &[u8], out: &mut Vec<u8>) {
         let mut rest = text.get(self.start as usize..self.end as usize).unwrap_or_default();
         if self.kind != LiteralKind::Text {
-            out.extend_from_slice(rest);
+            out.extend(rest.first().filter(|byte| **byte == b'-'));
+            out.extend_from_slice(unsigned(rest));
             return;
         }
         rest = rest.get(1..rest.len().saturating_sub(1)).unwrap_or_default();
@@ -250,6 +262,7 @@ impl Scan {
         self.operator_at = 0;
         self.blank = false;
         self.minus = false;
+        self.sign_end = 0;
     }
 
     /// None: refused.
@@ -430,16 +443,24 @@ impl Scan {
             end -= 1;
         }
         let token = &text[start..end];
+        let mut is_sign = false;
         if token == b"-" {
-            let digit_at = end + usize::from(text.get(end) == Some(&b'.'));
-            if class_at(text, digit_at) == Class::Digit && self.is_sign_next() {
-                return self.number(text, start, end);
+            is_sign = self.is_sign_next();
+            let number_at = past_blanks(text, end)?;
+            let digit_at = number_at + usize::from(text.get(number_at) == Some(&b'.'));
+            if is_sign && class_at(text, digit_at) == Class::Digit {
+                // With a number that has no sign, the one before would be its own.
+                let is_second = self.sign_end > 0 && trim_blank(&self.shape).len() == self.sign_end;
+                return if is_second { None } else { self.number(text, start, number_at) };
             }
             self.minus = true;
         }
         self.gap();
         self.operator_at = self.shape.len();
         self.shape.extend_from_slice(token);
+        if is_sign {
+            self.sign_end = self.shape.len();
+        }
         Some(end)
     }
 
@@ -453,7 +474,7 @@ impl Scan {
                 shape.get(self.operator_at..).unwrap_or_default(),
                 b"=" | b"<" | b">" | b"<=" | b">=" | b"<>" | b"!=" | b"+" | b"-" | b"/"
             ),
-            Class::Word => SIGN_FOLLOWS.iter().any(|word| ends_with_keyword(shape, word)),
+            Class::Word => is_sign_behind(shape) || is_between(shape),
             _ => false,
         }
     }
@@ -550,6 +571,33 @@ const SIGN_FOLLOWS: [&[u8]; 14] = [
     b"returning",
 ];
 
+/// Whether `shape` ends with one of [`SIGN_FOLLOWS`].
+fn is_sign_behind(shape: &[u8]) -> bool {
+    SIGN_FOLLOWS.iter().any(|word| ends_with_keyword(shape, word))
+}
+
+/// Whether `shape` ends with the BETWEEN of a range. A column may have that name, but not where an
+/// operand has ended. Where it is one all the same, as in `distinct on (a) between -1`, no text
+/// without the sign is SQL, so no two of this shape have different trees.
+fn is_between(shape: &[u8]) -> bool {
+    let without = |shape, word: &[u8]| match ends_with_keyword(shape, word) {
+        true => shape.get(..shape.len() - word.len()).map(trim_blank),
+        false => None,
+    };
+    let Some(before) = without(shape, b"between") else { return false };
+    let before = without(before, b"not").unwrap_or(before);
+    let Some(&last) = before.last() else { return false };
+    let ends = in_word(last) || is_literal(last) || matches!(last, b'"' | b')' | b']');
+    ends && !is_sign_behind(before)
+}
+
+/// A number without its sign, which may be some way before it.
+fn unsigned(number: &[u8]) -> &[u8] {
+    let within = |byte: &u8| byte.is_ascii_digit() || b".eE+-".contains(byte);
+    let start = number.iter().rposition(|byte| !within(byte)).map_or(0, |before| before + 1);
+    number[start..].strip_prefix(b"-").unwrap_or(&number[start..])
+}
+
 /// Whether a byte of a shape stands for a literal.
 fn is_literal(byte: u8) -> bool {
     byte <= LiteralKind::Text.byte()
@@ -617,15 +665,19 @@ fn comment(text: &[u8], start: usize) -> Option<usize> {
 
 /// Some if nothing but white space and comments follows.
 fn only_blank(text: &[u8]) -> Option<()> {
-    let mut at = 0;
+    (past_blanks(text, 0)? == text.len()).then_some(())
+}
+
+/// The end of the white space and comments that begin at `at`.
+fn past_blanks(text: &[u8], mut at: usize) -> Option<usize> {
     while let Some(&byte) = text.get(at) {
         at = match (byte, text.get(at + 1)) {
             (b'-', Some(b'-')) | (b'/', Some(b'*')) => comment(text, at)?,
             _ if class(byte) == Class::Blank => at + 1,
-            _ => return None,
+            _ => break,
         };
     }
-    Some(())
+    Some(at)
 }
 
 #[cfg(test)]
@@ -710,17 +762,26 @@ mod tests {
             ("select t.and -1, band -1", "select t.and -{4}, band -{4}"),
             ("select $1 -1, t.* -1", "select $1 -{4}, t.* -{4}"),
             ("select between -1", "select between -{4}"),
-            ("select a = - 1, a @-1, a *-1", "select a = - {4}, a @-{4}, a *-{4}"),
+            ("select not between -1, a, between - 1", "select not between -{4}, a, between - {4}"),
+            ("a between -1 and - 2", "a between {4} and {4}"),
+            ("t.\"a\" not BETWEEN - .5 and 1", "t.\"a\" not BETWEEN {n} and {4}"),
+            ("a = 1 and (b) between -1 and 2", "a = {4} and (b) between {4} and {4}"),
+            ("where t.and between -1 and 2", "where t.and between {4} and {4}"),
+            ("where t.between -1 = 2", "where t.between -{4} = {4}"),
+            ("select a = - 1, a @-1, a *-1", "select a = {4}, a @-{4}, a *-{4}"),
+            ("select a =-\n1, a = - /* - */ -- 5\n 1", "select a ={4}, a = {4}"),
             ("select -2147483648, -2147483649", "select {4}, {8}"),
             ("select -9223372036854775808, -9223372036854775809", "select {8}, {n}"),
-            ("select -02147483648", "select {4}"),
+            ("select -02147483648, - 2147483648", "select {4}, {4}"),
         ]);
         refused(&[
             "select -1::int",
             "select -1 /* a */ :: int",
-            "select - 2147483648",
+            "select - 1::int",
             "select -(2147483648)",
             "select - -9223372036854775808",
+            "select - -1",
+            "select a = - /* b */ - - 1",
         ]);
     }
 
@@ -799,7 +860,7 @@ mod tests {
 
     #[test]
     fn literals_tell_place_and_value() {
-        let text = b"select -1, 'it''s' , 1e3";
+        let text = b"select -1, 'it''s' , 1e3, - \t5, -/*-1*/1e-2";
         let mut scan = Scan::new();
         assert!(scan.scan(text));
         let literals = scan.literals();
@@ -812,9 +873,11 @@ mod tests {
                 String::from_utf8(value).expect("UTF-8")
             })
             .collect();
-        assert_eq!(values, ["-1", "it's", "1e3"]);
+        assert_eq!(values, ["-1", "it's", "1e3", "-5", "-1e-2"]);
         let places: Vec<_> = literals.iter().map(|literal| (literal.start, literal.end)).collect();
-        assert_eq!(places, [(7, 9), (11, 18), (21, 24)]);
+        assert_eq!(places, [(7, 9), (11, 18), (21, 24), (26, 30), (32, 43)]);
+        let tokens: Vec<u32> = literals.iter().map(|literal| literal.token_start(text)).collect();
+        assert_eq!(tokens, [8, 11, 21, 29, 39]);
     }
 
     #[test]
