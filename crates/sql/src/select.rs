@@ -50,8 +50,8 @@ pub enum Filter<C> {
     NotIn(C, Vec<Source>),
     /// `= ANY ($1)`
     AnyOf(C, Source),
-    /// By `LIKE` without ESCAPE.
-    Like(C, Source),
+    /// Whether it is so by `LIKE` without ESCAPE; NULL is neither.
+    Like(C, Source, bool),
     /// It is this truth value.
     Is(C, bool),
     Null(C),
@@ -203,7 +203,7 @@ impl<C> Filter<C> {
             Filter::In(one, sources) => Filter::In(column(one)?, sources),
             Filter::NotIn(one, sources) => Filter::NotIn(column(one)?, sources),
             Filter::AnyOf(one, source) => Filter::AnyOf(column(one)?, source),
-            Filter::Like(one, source) => Filter::Like(column(one)?, source),
+            Filter::Like(one, source, wanted) => Filter::Like(column(one)?, source, wanted),
             Filter::Is(one, value) => Filter::Is(column(one)?, value),
             Filter::Null(one) => Filter::Null(column(one)?),
             Filter::NotNull(one) => Filter::NotNull(column(one)?),
@@ -216,7 +216,9 @@ impl<C> Filter<C> {
             Filter::And(parts) | Filter::Or(parts) => {
                 parts.iter().for_each(|part| part.put_sources(all));
             }
-            Filter::Compare(_, _, source) | Filter::AnyOf(_, source) | Filter::Like(_, source) => {
+            Filter::Compare(_, _, source)
+            | Filter::AnyOf(_, source)
+            | Filter::Like(_, source, _) => {
                 all.push(*source);
             }
             Filter::In(_, sources) | Filter::NotIn(_, sources) => all.extend(sources),
@@ -229,7 +231,9 @@ impl<C> Filter<C> {
             Filter::And(parts) | Filter::Or(parts) => {
                 parts.iter_mut().try_for_each(|part| part.change_sources(other))
             }
-            Filter::Compare(_, _, source) | Filter::AnyOf(_, source) | Filter::Like(_, source) => {
+            Filter::Compare(_, _, source)
+            | Filter::AnyOf(_, source)
+            | Filter::Like(_, source, _) => {
                 *source = other(*source)?;
                 Some(())
             }

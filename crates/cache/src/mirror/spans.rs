@@ -112,6 +112,29 @@ pub(super) fn restrict(
             compared(*comparison, keys, spans);
             Told { nulls: false, exact: true }
         }
+        Test::IsNot { leaf, .. } if constants.has_null(*leaf) => Told { nulls: false, exact: true },
+        Test::IsNot { column: of, leaf } if *of == column => {
+            beside(constants.keys(*leaf), spans);
+            Told { nulls: false, exact: true }
+        }
+        Test::Like { column: of, leaf, wanted } => {
+            let [low, high] = constants.keys(*leaf) else {
+                return Told { nulls: false, exact: true };
+            };
+            if *of != column {
+                spans.push(Span::ALL);
+                return Told { nulls: true, exact: false };
+            }
+            let (low, high) = (Edge::Before(*low), Edge::Before(*high));
+            match wanted {
+                true => spans.push(Span { low, high }),
+                false => spans.extend([
+                    Span { low: Edge::Start, high: low },
+                    Span { low: high, high: Edge::End },
+                ]),
+            }
+            Told { nulls: false, exact: true }
+        }
         Test::Null(of) if *of == column => Told { nulls: true, exact: true },
         Test::NotNull(of) if *of == column => {
             spans.push(Span::ALL);
@@ -121,7 +144,7 @@ pub(super) fn restrict(
             spans.push(Span::ALL);
             Told { nulls: false, exact: a == b }
         }
-        Test::Null(_) | Test::NotNull(_) | Test::Same(..) => {
+        Test::IsNot { .. } | Test::Null(_) | Test::NotNull(_) | Test::Same(..) => {
             spans.push(Span::ALL);
             Told { nulls: true, exact: false }
         }
@@ -139,6 +162,16 @@ fn compared(comparison: Comparison, keys: &[Key], spans: &mut Vec<Span>) {
         Comparison::Greater => spans.push(Span { low: Edge::After(*first), high: Edge::End }),
         Comparison::GreaterEqual => spans.push(Span { low: Edge::Before(*first), high: Edge::End }),
     }
+}
+
+/// All but these keys.
+fn beside(keys: &[Key], spans: &mut Vec<Span>) {
+    let mut low = Edge::Start;
+    for key in keys {
+        spans.push(Span { low, high: Edge::Before(*key) });
+        low = Edge::After(*key);
+    }
+    spans.push(Span { low, high: Edge::End });
 }
 
 /// Puts what is in both `spans[start..other]` and `spans[other..]` in their place.

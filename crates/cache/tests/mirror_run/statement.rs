@@ -21,11 +21,20 @@ pub struct Shape {
     pub totals: bool,
     pub groups: bool,
     pub distinct: bool,
+    /// As texts that the parser has to understand.
+    pub written: bool,
 }
 
 impl Default for Shape {
     fn default() -> Shape {
-        Shape { tables: 1, order: true, totals: false, groups: false, distinct: false }
+        Shape {
+            tables: 1,
+            order: true,
+            totals: false,
+            groups: false,
+            distinct: false,
+            written: false,
+        }
     }
 }
 
@@ -42,11 +51,11 @@ pub struct Statement {
     /// Places in the world's tables.
     pub tables: Vec<usize>,
     pub parameters: Vec<Parameter>,
-    literals: Vec<(String, u32)>,
+    pub literals: Vec<(String, u32)>,
     /// Outputs whose values look the same where they are equal.
-    plain: Vec<bool>,
-    text: String,
-    window: String,
+    pub plain: Vec<bool>,
+    pub text: String,
+    pub window: String,
 }
 
 impl Values for Statement {

@@ -144,6 +144,8 @@ fn what_is_false() {
 fn patterns() {
     accepts("SELECT c FROM t WHERE c LIKE 'a%'", "t.c | t.c like 'a%'");
     accepts("SELECT c FROM t WHERE NOT c NOT LIKE $1", "t.c | t.c like $1");
+    accepts("SELECT c FROM t WHERE c NOT LIKE 'a%'", "t.c | t.c not like 'a%'");
+    accepts("SELECT c FROM t WHERE NOT t.c LIKE 'a%'", "t.c | t.c not like 'a%'");
 }
 
 #[test]

@@ -90,8 +90,9 @@ impl Told<'_> {
                     sources.iter().map(|source| (self.value)(*source)).collect();
                 format!("{} {not}in ({})", self.column(column), sources.join(", "))
             }
-            Filter::Like(column, source) => {
-                format!("{} like {}", self.column(column), (self.value)(*source))
+            Filter::Like(column, source, wanted) => {
+                let not = if *wanted { "" } else { "not " };
+                format!("{} {not}like {}", self.column(column), (self.value)(*source))
             }
             Filter::Is(column, value) => format!("{} is {value}", self.column(column)),
             Filter::AnyOf(column, source) => {

@@ -106,8 +106,9 @@ impl Reader<'_> {
                 let column = compared_column(left)?;
                 self.among(column, right.list("items"), (operator == "=") == wanted)
             }
-            (AEXPR_LIKE, Some(operator)) if (operator == "~~") == wanted => {
-                Ok(Filter::Like(compared_column(left)?, self.source(right)?))
+            (AEXPR_LIKE, Some(operator @ ("~~" | "!~~"))) => {
+                let wanted = (operator == "~~") == wanted;
+                Ok(Filter::Like(compared_column(left)?, self.source(right)?, wanted))
             }
             (kind @ (AEXPR_BETWEEN | AEXPR_NOT_BETWEEN), _) => {
                 let column = compared_column(left)?;
