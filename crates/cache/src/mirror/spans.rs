@@ -100,41 +100,15 @@ pub(super) fn restrict(
             told
         }
         Test::Never => Told { nulls: false, exact: true },
-        Test::Is { column: of, comparison, leaf } => {
-            let keys = constants.keys(*leaf);
-            if keys.is_empty() {
-                return Told { nulls: false, exact: true };
-            }
-            if *of != column {
+        Test::Is { column: of, .. }
+        | Test::IsNot { column: of, .. }
+        | Test::Like { column: of, .. } => match given(test, *of == column, constants, spans) {
+            true if *of != column => {
                 spans.push(Span::ALL);
-                return Told { nulls: true, exact: false };
+                Told { nulls: true, exact: false }
             }
-            compared(*comparison, keys, spans);
-            Told { nulls: false, exact: true }
-        }
-        Test::IsNot { leaf, .. } if constants.has_null(*leaf) => Told { nulls: false, exact: true },
-        Test::IsNot { column: of, leaf } if *of == column => {
-            beside(constants.keys(*leaf), spans);
-            Told { nulls: false, exact: true }
-        }
-        Test::Like { column: of, leaf, wanted } => {
-            let [low, high] = constants.keys(*leaf) else {
-                return Told { nulls: false, exact: true };
-            };
-            if *of != column {
-                spans.push(Span::ALL);
-                return Told { nulls: true, exact: false };
-            }
-            let (low, high) = (Edge::Before(*low), Edge::Before(*high));
-            match wanted {
-                true => spans.push(Span { low, high }),
-                false => spans.extend([
-                    Span { low: Edge::Start, high: low },
-                    Span { low: high, high: Edge::End },
-                ]),
-            }
-            Told { nulls: false, exact: true }
-        }
+            _ => Told { nulls: false, exact: true },
+        },
         Test::Null(of) if *of == column => Told { nulls: true, exact: true },
         Test::NotNull(of) if *of == column => {
             spans.push(Span::ALL);
@@ -144,10 +118,45 @@ pub(super) fn restrict(
             spans.push(Span::ALL);
             Told { nulls: false, exact: a == b }
         }
-        Test::IsNot { .. } | Test::Null(_) | Test::NotNull(_) | Test::Same(..) => {
+        Test::Null(_) | Test::NotNull(_) | Test::Same(..) => {
             spans.push(Span::ALL);
             Told { nulls: true, exact: false }
         }
+    }
+}
+
+/// Of what compares a column with given values: whether any row may pass. Its spans are put behind
+/// the others if the column is the one that is `meant`.
+fn given(test: &Test, meant: bool, constants: &Constants, spans: &mut Vec<Span>) -> bool {
+    match test {
+        Test::Is { comparison, leaf, .. } => {
+            let keys = constants.keys(*leaf);
+            if meant {
+                compared(*comparison, keys, spans);
+            }
+            !keys.is_empty()
+        }
+        Test::IsNot { leaf, .. } => {
+            let some = !constants.has_null(*leaf);
+            if meant && some {
+                beside(constants.keys(*leaf), spans);
+            }
+            some
+        }
+        Test::Like { leaf, wanted, .. } => {
+            let [low, high] = constants.keys(*leaf) else { return false };
+            let (low, high) = (Edge::Before(*low), Edge::Before(*high));
+            match wanted {
+                _ if !meant => {}
+                true => spans.push(Span { low, high }),
+                false => spans.extend([
+                    Span { low: Edge::Start, high: low },
+                    Span { low: high, high: Edge::End },
+                ]),
+            }
+            true
+        }
+        _ => true,
     }
 }
 
