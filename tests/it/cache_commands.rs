@@ -42,6 +42,8 @@ fn an_administrator_creates_sees_and_drops_caches_where_the_statements_run() {
     assert_eq!(rows[0]["query"], "select n from t where id = 1");
     let plan = client.rows("explain create cache from select n from t where id = $1");
     assert_eq!(plan[0][0].as_deref(), Some("Cacheable: yes"));
+    let limits = "Mirrorable: yes, up to 20000 rows to look at and 1MiB to answer";
+    assert_eq!(plan[2][0].as_deref(), Some(limits));
     let refused = client.error("create cache from select random() from t");
     assert_eq!(refused.code, "0A000");
     assert!(refused.detail.contains("random"), "{refused:?}");

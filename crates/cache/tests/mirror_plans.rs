@@ -109,6 +109,14 @@ fn indexes_are_those_of_what_is_asked() {
     assert_eq!(needs(&plan(select(&c, both))), [(1, 1, vec![])]);
     let either = Filter::Or(vec![equal(K), equal(C)]);
     assert_eq!(needs(&plan(select(&c, either))), []);
+    // All rows but some are most of them.
+    let other = || Filter::NotIn(K, vec![Source::Parameter(1)]);
+    assert_eq!(needs(&plan(select(&c, other()))), []);
+    let pattern = |wanted| Filter::Like(C, Source::Parameter(1), wanted);
+    assert_eq!(needs(&plan(select(&c, pattern(true)))), [(1, 2, vec![])]);
+    assert_eq!(needs(&plan(select(&c, pattern(false)))), []);
+    let both = Filter::And(vec![other(), pattern(true)]);
+    assert_eq!(needs(&plan(select(&c, both))), [(1, 2, vec![])]);
     // sysbench's sum of a range of the identity.
     assert_eq!(needs(&plan(select(&[Output::Sum(K)], all()))), [(1, 0, vec![1])]);
     assert_eq!(needs(&plan(select(&[Output::CountRows], all()))), []);
@@ -199,6 +207,9 @@ fn what_is_not_certain_is_refused() {
         "c has an order other than that of its bytes"
     );
     assert_eq!(refused(select(&c, Filter::Same(K, C)), 0), "k and c have other types");
+    assert_eq!(refused(select(&c, Filter::Is(K, true)), 0), "k is a condition and no bool");
+    let pattern = Filter::Like(K, Source::Parameter(1), true);
+    assert_eq!(refused(select(&c, pattern), 0), "k is no text that has a pattern");
     for output in [Output::Sum(RATE), Output::Avg(RATE), Output::Sum(C)] {
         assert!(refused(select(&[output], NOTHING), 0).contains("of what is not exact"));
     }

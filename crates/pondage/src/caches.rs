@@ -194,8 +194,10 @@ impl Caches {
                 }
                 Source::Literal(_) => 0,
             };
+            let fixed = |(source, number): &(Source, usize)| Some((place(*source)?, *number));
+            let fixed = mirror.fixed.iter().map(fixed).collect::<Option<Vec<_>>>()?;
             let description = mirror.description.clone();
-            Mirrored::new(select, mirror.tables.clone(), &type_of, description).ok()
+            Mirrored::new(select, mirror.tables.clone(), &type_of, description, fixed).ok()
         };
         let name = Name { pool: pool.clone(), text, values, settings, recipe };
         Some(Arc::new(Plan::new(self.family(name, definitions, mirrored), slots.clone())))

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cache::mirror::run::Limits;
+
 use crate::config::{Coalesce, PoolConfig};
 use crate::procedures::{Call, Row};
 
@@ -75,14 +77,20 @@ pub struct Mirrored {
     /// The body of the RowDescription, all formats text.
     pub description: Vec<u8>,
     pub output_types: Vec<u32>,
+    /// Constants that decide what is meant, with their values: the 1 of `ORDER BY 1`.
+    pub fixed: Vec<(sql::Source, usize)>,
 }
+
+/// What a worker does for one statement before it gives way to others. The rows take some
+/// milliseconds.
+pub const MIRROR_LIMITS: Limits = Limits { rows: 20_000, bytes: 1 << 20 };
 
 impl Mirrored {
     fn weight(&self) -> usize {
         const COLUMN: usize = 128;
         let columns: usize = self.tables.iter().map(|table| table.columns.len()).sum();
         let outputs = self.select.outputs.len() + self.select.sources().count();
-        columns * COLUMN + outputs * 24 + self.description.len()
+        columns * COLUMN + (outputs + self.fixed.len()) * 24 + self.description.len()
     }
 }
 

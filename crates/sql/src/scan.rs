@@ -9,16 +9,19 @@
 //! text with such bytes is accepted. White space and comments between two tokens are one blank. A
 //! blank also parts a literal from a word or a literal next to it, so that `$1` can take its place.
 //!
-//! A minus sign directly before a number belongs to it where the token before shows that it can't
-//! be a subtraction: PostgreSQL's grammar folds it into the constant (`doNegate` in gram.y), so
-//! `a = -1` and `a = 1` have the same tree. `-1::int` is not such a case, because `::` binds
-//! tighter; it is refused.
+//! A minus sign before a number belongs to it where the token before shows that it can't be a
+//! subtraction: PostgreSQL's grammar folds it into the constant (`doNegate` in gram.y), so `a = -1`
+//! and `a = 1` have the same tree. `-1::int` is not such a case, because `::` binds tighter; it is
+//! refused.
 //!
 //! The text must be in an encoding whose multi-byte characters have no byte below 0x80, as UTF-8
 //! and all server encodings have.
 //!
 //! Source: PostgreSQL docs, "Lexical Structure"; src/backend/parser/scan.l; `doNegate` in gram.y;
 //! `make_const` in parse_node.c.
+
+#[cfg(test)]
+mod tests;
 
 /// Longer texts are left alone. Bytes.
 pub const TEXT_MAX: usize = 64 * 1024;
@@ -42,6 +45,8 @@ pub struct Scan {
     blank: bool,
     /// A minus that was not folded was seen; it may be a sign all the same, as in `-(5)`.
     minus: bool,
+    /// The end in the shape of the last minus that is a sign, but not of the number behind it.
+    sign_end: usize,
 }
 
 /// A constant in a text.
@@ -82,11 +87,21 @@ impl LiteralKind {
 }
 
 impl Literal {
+    /// Where its own token begins: behind its sign and what parts the two. `text` is what was
+    /// scanned.
+    pub(crate) fn token_start(&self, text: &[u8]) -> u32 {
+        match text.get(self.start as usize..self.end as usize) {
+            Some(signed @ [b'-', ..]) => self.end - unsigned(signed).len() as u32,
+            _ => self.start,
+        }
+    }
+
     /// Appends the value as a parameter's in text format. `text` is what was scanned.
     pub fn put_value(&self, text: &[u8], out: &mut Vec<u8>) {
         let mut rest = text.get(self.start as usize..self.end as usize).unwrap_or_default();
         if self.kind != LiteralKind::Text {
-            out.extend_from_slice(rest);
+            out.extend(rest.first().filter(|byte| **byte == b'-'));
+            out.extend_from_slice(unsigned(rest));
             return;
         }
         rest = rest.get(1..rest.len().saturating_sub(1)).unwrap_or_default();
@@ -250,6 +265,7 @@ impl Scan {
         self.operator_at = 0;
         self.blank = false;
         self.minus = false;
+        self.sign_end = 0;
     }
 
     /// None: refused.
@@ -430,16 +446,24 @@ impl Scan {
             end -= 1;
         }
         let token = &text[start..end];
+        let mut is_sign = false;
         if token == b"-" {
-            let digit_at = end + usize::from(text.get(end) == Some(&b'.'));
-            if class_at(text, digit_at) == Class::Digit && self.is_sign_next() {
-                return self.number(text, start, end);
+            is_sign = self.is_sign_next();
+            let number_at = past_blanks(text, end)?;
+            let digit_at = number_at + usize::from(text.get(number_at) == Some(&b'.'));
+            if is_sign && class_at(text, digit_at) == Class::Digit {
+                // With a number that has no sign, the one before would be its own.
+                let is_second = self.sign_end > 0 && trim_blank(&self.shape).len() == self.sign_end;
+                return if is_second { None } else { self.number(text, start, number_at) };
             }
             self.minus = true;
         }
         self.gap();
         self.operator_at = self.shape.len();
         self.shape.extend_from_slice(token);
+        if is_sign {
+            self.sign_end = self.shape.len();
+        }
         Some(end)
     }
 
@@ -453,7 +477,7 @@ impl Scan {
                 shape.get(self.operator_at..).unwrap_or_default(),
                 b"=" | b"<" | b">" | b"<=" | b">=" | b"<>" | b"!=" | b"+" | b"-" | b"/"
             ),
-            Class::Word => SIGN_FOLLOWS.iter().any(|word| ends_with_keyword(shape, word)),
+            Class::Word => is_sign_behind(shape) || is_between(shape),
             _ => false,
         }
     }
@@ -550,6 +574,33 @@ const SIGN_FOLLOWS: [&[u8]; 14] = [
     b"returning",
 ];
 
+/// Whether `shape` ends with one of [`SIGN_FOLLOWS`].
+fn is_sign_behind(shape: &[u8]) -> bool {
+    SIGN_FOLLOWS.iter().any(|word| ends_with_keyword(shape, word))
+}
+
+/// Whether `shape` ends with the BETWEEN of a range. A column may have that name, but not where an
+/// operand has ended. Where it is one all the same, as in `distinct on (a) between -1`, no text
+/// without the sign is SQL, so no two of this shape have different trees.
+fn is_between(shape: &[u8]) -> bool {
+    let without = |shape, word: &[u8]| match ends_with_keyword(shape, word) {
+        true => shape.get(..shape.len() - word.len()).map(trim_blank),
+        false => None,
+    };
+    let Some(before) = without(shape, b"between") else { return false };
+    let before = without(before, b"not").unwrap_or(before);
+    let Some(&last) = before.last() else { return false };
+    let ends = in_word(last) || is_literal(last) || matches!(last, b'"' | b')' | b']');
+    ends && !is_sign_behind(before)
+}
+
+/// A number without its sign, which may be some way before it.
+fn unsigned(number: &[u8]) -> &[u8] {
+    let within = |byte: &u8| byte.is_ascii_digit() || b".eE+-".contains(byte);
+    let start = number.iter().rposition(|byte| !within(byte)).map_or(0, |before| before + 1);
+    number[start..].strip_prefix(b"-").unwrap_or(&number[start..])
+}
+
 /// Whether a byte of a shape stands for a literal.
 fn is_literal(byte: u8) -> bool {
     byte <= LiteralKind::Text.byte()
@@ -617,244 +668,17 @@ fn comment(text: &[u8], start: usize) -> Option<usize> {
 
 /// Some if nothing but white space and comments follows.
 fn only_blank(text: &[u8]) -> Option<()> {
-    let mut at = 0;
+    (past_blanks(text, 0)? == text.len()).then_some(())
+}
+
+/// The end of the white space and comments that begin at `at`.
+fn past_blanks(text: &[u8], mut at: usize) -> Option<usize> {
     while let Some(&byte) = text.get(at) {
         at = match (byte, text.get(at + 1)) {
             (b'-', Some(b'-')) | (b'/', Some(b'*')) => comment(text, at)?,
             _ if class(byte) == Class::Blank => at + 1,
-            _ => return None,
+            _ => break,
         };
     }
-    Some(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The shape with `4`, `8`, `n` and `t` in braces for the literals; None if refused.
-    fn shape(text: &str) -> Option<String> {
-        let mut scan = Scan::new();
-        scan.scan(text.as_bytes()).then(|| shown(&scan))
-    }
-
-    fn shown(scan: &Scan) -> String {
-        let shape = String::from_utf8(scan.shape().to_vec()).expect("UTF-8");
-        let shape = shape.replace('\u{1}', "{4}").replace('\u{2}', "{8}");
-        shape.replace('\u{3}', "{n}").replace('\u{4}', "{t}")
-    }
-
-    #[track_caller]
-    fn check(cases: &[(&str, &str)]) {
-        for (text, expected) in cases {
-            assert_eq!(shape(text).as_deref(), Some(*expected), "{text}");
-        }
-    }
-
-    #[track_caller]
-    fn refused(texts: &[&str]) {
-        for text in texts {
-            assert_eq!(shape(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn literals_leave_their_kind() {
-        check(&[
-            ("SELECT abalance FROM t WHERE aid = 12345;", "SELECT abalance FROM t WHERE aid = {4}"),
-            ("select 2147483647, 2147483648", "select {4}, {8}"),
-            ("select 9223372036854775807, 9223372036854775808", "select {8}, {n}"),
-            ("select 000000000000000000000012", "select {4}"),
-            ("select 99999999999999999999", "select {n}"),
-            ("select 1., .5, 1.5, 1e5, 1.5E-3, .5e+2", "select {n}, {n}, {n}, {n}, {n}, {n}"),
-            ("select 'it''s', '', ''''", "select {t}, {t}, {t}"),
-            ("select.5'a'$1", "select {n} {t} $1"),
-            ("select date'2020-01-01'from t", "select date {t} from t"),
-            ("select 'a\nb\u{fc}'", "select {t}"),
-        ]);
-    }
-
-    #[test]
-    fn white_space_and_comments_are_one_blank_or_none() {
-        check(&[
-            (" \t\r\n\u{b}\u{c}select  1 ; -- done\n /* a /* b */ */ ", "select {4}"),
-            ("select/**/1", "select {4}"),
-            ("select a --b\n,c", "select a ,c"),
-            ("select a--b\r,c", "select a ,c"),
-            ("select 1/*/ a */+/**//**/2", "select {4} + {4}"),
-            ("select 1 --", "select {4}"),
-            ("select a -/* b */ 1", "select a - {4}"),
-        ]);
-    }
-
-    #[test]
-    fn names_and_parameters_stay() {
-        check(&[
-            ("select \"a\"\"b;\n 'c'\", t1.x$y, $1", "select \"a\"\"b;\n 'c'\", t1.x$y, $1"),
-            ("select e, b, x, n, u & 'a'", "select e, b, x, n, u & {t}"),
-            ("select t.\u{fc}_1[2]::int", "select t.\u{fc}_1[{4}]::int"),
-        ]);
-    }
-
-    #[test]
-    fn a_minus_is_a_sign_only_where_it_must_be() {
-        check(&[
-            ("select -1, (-2), a[-3]", "select {4}, ({4}), a[{4}]"),
-            ("a = -1 and -.5 < b", "a = {4} and {n} < b"),
-            ("a <-1 or b>=-2", "a <{4} or b>={4}"),
-            ("a + -1 / -2 - -3 +-4", "a + {4} / {4} - {4} +{4}"),
-            ("limit -1 offset -2", "limit {4} offset {4}"),
-            // It may be a subtraction, or it is not next to the number.
-            ("select a -1, 2 -1, 'a' -1", "select a -{4}, {4} -{4}, {t} -{4}"),
-            ("select (a) -1, a[1] -1, \"and\" -1", "select (a) -{4}, a[{4}] -{4}, \"and\" -{4}"),
-            ("select t.and -1, band -1", "select t.and -{4}, band -{4}"),
-            ("select $1 -1, t.* -1", "select $1 -{4}, t.* -{4}"),
-            ("select between -1", "select between -{4}"),
-            ("select a = - 1, a @-1, a *-1", "select a = - {4}, a @-{4}, a *-{4}"),
-            ("select -2147483648, -2147483649", "select {4}, {8}"),
-            ("select -9223372036854775808, -9223372036854775809", "select {8}, {n}"),
-            ("select -02147483648", "select {4}"),
-        ]);
-        refused(&[
-            "select -1::int",
-            "select -1 /* a */ :: int",
-            "select - 2147483648",
-            "select -(2147483648)",
-            "select - -9223372036854775808",
-        ]);
-    }
-
-    #[test]
-    fn operators_end_where_postgresql_ends_them() {
-        check(&[
-            ("a@-1", "a@-{4}"),
-            ("a*-1", "a*-{4}"),
-            ("a=-1", "a={4}"),
-            ("a=+-1", "a=+{4}"),
-            ("a->-1", "a->-{4}"),
-            ("a<--b\n1", "a< {4}"),
-            ("a*/*b*/1", "a* {4}"),
-            ("a||'b'", "a||{t}"),
-        ]);
-    }
-
-    #[test]
-    fn what_is_not_certain_is_refused() {
-        refused(&[
-            "",
-            " -- nothing\n",
-            ";",
-            "select 1; select 2",
-            "select 1;;",
-            "select 'a",
-            "select \"a",
-            "select /* a",
-            "select /* /* a */",
-            "select E'a'",
-            "select e'a'",
-            "select b'1'",
-            "select X'1f'",
-            "select n'a'",
-            "select U&'a'",
-            "select u&\"a\"",
-            "select $$a$$",
-            "select $a$b$a$",
-            "select 'a\\b'",
-            "select 'a'\n'b'",
-            "select 'a' 'b'",
-            "select 'a' -- c\n'b'",
-            "select 0x1f",
-            "select 1_000",
-            "select 5abc",
-            "select 1.2.3",
-            "select 1..2",
-            "select 1e",
-            "select 1e+",
-            "select $1a",
-            "select $",
-            "select /*+ hint */ 1",
-            "select 1; /*+ hint */",
-            "select {",
-            "select \\",
-            "select \u{1}",
-            "select '\u{4}'",
-            "select \"\u{0}\"",
-            "select /* \u{0} */ 1",
-            "select 1 -- \u{0}",
-            "select a::float(24)",
-            "select a::FLOAT /* b */ ( 25 )",
-        ]);
-        assert!(shape("select a::\"float\"(24), afloat(1)").is_some());
-    }
-
-    #[test]
-    fn ceilings_hold() {
-        let text = |literals: usize| format!("select {}1", "1,".repeat(literals - 1));
-        assert!(shape(&text(LITERALS_MAX)).is_some());
-        assert_eq!(shape(&text(LITERALS_MAX + 1)), None);
-        let text = |bytes: usize| format!("select {}", "a".repeat(bytes - 7));
-        assert!(shape(&text(TEXT_MAX)).is_some());
-        assert_eq!(shape(&text(TEXT_MAX + 1)), None);
-    }
-
-    #[test]
-    fn literals_tell_place_and_value() {
-        let text = b"select -1, 'it''s' , 1e3";
-        let mut scan = Scan::new();
-        assert!(scan.scan(text));
-        let literals = scan.literals();
-        let values: Vec<String> = literals
-            .iter()
-            .map(|literal| {
-                let mut value = Vec::new();
-                literal.put_value(text, &mut value);
-                assert_eq!(scan.shape()[literal.at as usize], literal.kind.byte());
-                String::from_utf8(value).expect("UTF-8")
-            })
-            .collect();
-        assert_eq!(values, ["-1", "it's", "1e3"]);
-        let places: Vec<_> = literals.iter().map(|literal| (literal.start, literal.end)).collect();
-        assert_eq!(places, [(7, 9), (11, 18), (21, 24)]);
-    }
-
-    #[test]
-    fn the_first_word_is_told() {
-        for (text, expected) in [
-            ("SELECT 1", FirstWord::Select),
-            ("/* a */ with a as (values (1)) table a", FirstWord::With),
-            ("values(1)", FirstWord::Values),
-            ("Table a", FirstWord::Table),
-            ("insert into a default values", FirstWord::Insert),
-            ("update a set b = 1", FirstWord::Update),
-            ("delete from a", FirstWord::Delete),
-            ("merge into a", FirstWord::Merge),
-            ("((select 1))", FirstWord::Select),
-            ("selects", FirstWord::Other),
-            ("begin", FirstWord::Other),
-        ] {
-            let mut scan = Scan::new();
-            assert!(scan.scan(text.as_bytes()));
-            assert_eq!(scan.first_word(), expected, "{text}");
-        }
-    }
-
-    proptest::proptest! {
-        #[test]
-        fn no_text_makes_it_panic(text: Vec<u8>) {
-            let mut scan = Scan::new();
-            scan.scan(&text);
-        }
-
-        #[test]
-        fn no_text_of_tokens_makes_it_panic(text in "([-+*/<=>.;:$'\"eEuU&0-9a \\n\\\\(),]|--|/\\*|\\*/){0,40}") {
-            let mut scan = Scan::new();
-            if scan.scan(text.as_bytes()) {
-                let mut value = Vec::new();
-                for literal in scan.literals() {
-                    literal.put_value(text.as_bytes(), &mut value);
-                }
-                proptest::prop_assert!(!scan.shape().is_empty());
-            }
-        }
-    }
+    Some(at)
 }

@@ -46,8 +46,14 @@ pub enum Filter<C> {
     Or(Vec<Filter<C>>),
     Compare(C, Comparison, Source),
     In(C, Vec<Source>),
+    /// Neither it nor one of them is NULL, and it is none of them.
+    NotIn(C, Vec<Source>),
     /// `= ANY ($1)`
     AnyOf(C, Source),
+    /// Whether it is so by `LIKE` without ESCAPE; NULL is neither.
+    Like(C, Source, bool),
+    /// It is this truth value.
+    Is(C, bool),
     Null(C),
     NotNull(C),
     /// Two columns are equal.
@@ -77,8 +83,8 @@ pub struct Written {
 pub struct Selected {
     /// In the order of FROM, each with its alias or its name.
     pub tables: Vec<(Name, String)>,
-    /// Literals whose values decide what is meant: the 1 of `ORDER BY 1`.
-    pub fixed: Vec<Source>,
+    /// Literals whose values decide what is meant, with these: the 1 of `ORDER BY 1`.
+    pub fixed: Vec<(Source, usize)>,
     pub(crate) distinct: bool,
     pub(crate) targets: Vec<Target>,
     pub(crate) filter: Filter<Written>,
@@ -195,7 +201,10 @@ impl<C> Filter<C> {
                 Filter::Compare(column(one)?, comparison, source)
             }
             Filter::In(one, sources) => Filter::In(column(one)?, sources),
+            Filter::NotIn(one, sources) => Filter::NotIn(column(one)?, sources),
             Filter::AnyOf(one, source) => Filter::AnyOf(column(one)?, source),
+            Filter::Like(one, source, wanted) => Filter::Like(column(one)?, source, wanted),
+            Filter::Is(one, value) => Filter::Is(column(one)?, value),
             Filter::Null(one) => Filter::Null(column(one)?),
             Filter::NotNull(one) => Filter::NotNull(column(one)?),
             Filter::Same(one, other) => Filter::Same(column(one)?, column(other)?),
@@ -207,9 +216,13 @@ impl<C> Filter<C> {
             Filter::And(parts) | Filter::Or(parts) => {
                 parts.iter().for_each(|part| part.put_sources(all));
             }
-            Filter::Compare(_, _, source) | Filter::AnyOf(_, source) => all.push(*source),
-            Filter::In(_, sources) => all.extend(sources),
-            Filter::Null(_) | Filter::NotNull(_) | Filter::Same(..) => {}
+            Filter::Compare(_, _, source)
+            | Filter::AnyOf(_, source)
+            | Filter::Like(_, source, _) => {
+                all.push(*source);
+            }
+            Filter::In(_, sources) | Filter::NotIn(_, sources) => all.extend(sources),
+            Filter::Is(..) | Filter::Null(_) | Filter::NotNull(_) | Filter::Same(..) => {}
         }
     }
 
@@ -218,15 +231,19 @@ impl<C> Filter<C> {
             Filter::And(parts) | Filter::Or(parts) => {
                 parts.iter_mut().try_for_each(|part| part.change_sources(other))
             }
-            Filter::Compare(_, _, source) | Filter::AnyOf(_, source) => {
+            Filter::Compare(_, _, source)
+            | Filter::AnyOf(_, source)
+            | Filter::Like(_, source, _) => {
                 *source = other(*source)?;
                 Some(())
             }
-            Filter::In(_, sources) => sources.iter_mut().try_for_each(|source| {
-                *source = other(*source)?;
-                Some(())
-            }),
-            Filter::Null(_) | Filter::NotNull(_) | Filter::Same(..) => Some(()),
+            Filter::In(_, sources) | Filter::NotIn(_, sources) => {
+                sources.iter_mut().try_for_each(|source| {
+                    *source = other(*source)?;
+                    Some(())
+                })
+            }
+            Filter::Is(..) | Filter::Null(_) | Filter::NotNull(_) | Filter::Same(..) => Some(()),
         }
     }
 }

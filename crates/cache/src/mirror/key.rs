@@ -14,7 +14,7 @@
 
 mod constant;
 
-pub use constant::{put_constant, Constant};
+pub use constant::{put_constant, put_pattern, Constant};
 
 use super::class::Class;
 use super::stored::number::{Numeric, INFINITY, MINUS_INFINITY, NEGATIVE};

@@ -12,6 +12,7 @@ use super::held::{Mirrors, Reading};
 use super::output::Format;
 use super::plan::{Plan, Ties};
 use super::wish::{Wanted, Wish};
+use crate::recipe::{Value, Values};
 
 /// See the module's documentation.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct Mirrored {
     /// The body of a RowDescription, and where in it the formats are.
     description: Box<[u8]>,
     formats: Box<[usize]>,
+    /// Values that decide what is meant.
+    fixed: Box<[(Source, usize)]>,
     wish: OnceLock<Arc<Wish>>,
     placed: ArcSwap<Placed>,
 }
@@ -36,7 +39,7 @@ pub struct Placed {
 }
 
 impl Mirrored {
-    /// `description` is the body of a RowDescription.
+    /// `description` is the body of a RowDescription; `fixed` are values that decide what is meant.
     ///
     /// # Errors
     /// Why mirrors can't answer it, in words for people.
@@ -45,6 +48,7 @@ impl Mirrored {
         tables: Vec<Definition>,
         types: &dyn Fn(Source) -> u32,
         description: Vec<u8>,
+        fixed: Vec<(Source, usize)>,
     ) -> Result<Mirrored, String> {
         let formats = format_places(&description).ok_or("its description is not understood")?;
         let definitions = tables.iter().cloned().map(Arc::new).collect();
@@ -53,8 +57,20 @@ impl Mirrored {
             tables,
             description: description.into(),
             formats: formats.into(),
+            fixed: fixed.into(),
             wish: OnceLock::new(),
             placed: ArcSwap::default(),
+        })
+    }
+
+    /// Whether a statement of its shape has those values that decide what is meant: by `ORDER BY 2`
+    /// another column is than by `ORDER BY 1`.
+    pub fn is_meant(&self, values: &impl Values) -> bool {
+        self.fixed.iter().all(|(source, number)| match values.get(*source) {
+            Some((Value::Text(text), _)) => {
+                std::str::from_utf8(text).is_ok_and(|text| text.parse() == Ok(*number))
+            }
+            _ => false,
         })
     }
 

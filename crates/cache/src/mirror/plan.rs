@@ -242,6 +242,15 @@ impl Parts {
             Filter::AnyOf(column, source) => {
                 self.is(*column, Comparison::Equal, Among::Array(*source))
             }
+            Filter::Is(column, value) => self.is(*column, Comparison::Equal, Among::Truth(*value)),
+            Filter::NotIn(column, sources) => {
+                let leaf = self.leaf(*column, Among::Each(sources.clone()));
+                Test::IsNot { column: *column, leaf }
+            }
+            Filter::Like(column, source, wanted) => {
+                let leaf = self.leaf(*column, Among::Like(*source));
+                Test::Like { column: *column, leaf, wanted: *wanted }
+            }
             Filter::Null(column) => Test::Null(*column),
             Filter::NotNull(column) => Test::NotNull(*column),
             Filter::Same(one, other) => Test::Same(*one, *other),
@@ -249,9 +258,13 @@ impl Parts {
     }
 
     fn is(&mut self, column: At, comparison: Comparison, among: Among) -> Test {
-        let leaf = self.leaves.len();
-        self.leaves.push(Leaf { column, among });
+        let leaf = self.leaf(column, among);
         Test::Is { column, comparison, leaf }
+    }
+
+    fn leaf(&mut self, column: At, among: Among) -> usize {
+        self.leaves.push(Leaf { column, among });
+        self.leaves.len() - 1
     }
 
     /// What is said of a column holds for all that are equal to it. Their keys are the same bytes.
@@ -292,18 +305,24 @@ pub(super) fn equal_to(column: At, joins: &[(At, At)]) -> Vec<At> {
 fn restricted(table: u16, filter: &Test) -> Vec<u16> {
     let mut columns = Vec::new();
     filter.columns(&mut |(of, column)| {
-        if of == table && !columns.contains(&column) && restricts(filter, (table, column)) {
+        if of == table && !columns.contains(&column) && restricts(filter, (table, column), true) {
             columns.push(column);
         }
     });
     columns
 }
 
-fn restricts(test: &Test, column: At) -> bool {
+/// Whether rows that pass have some values of the column; if not `at_all`, then few.
+fn restricts(test: &Test, column: At, at_all: bool) -> bool {
     match test {
-        Test::And(parts) => parts.iter().any(|part| restricts(part, column)),
-        Test::Or(parts) => parts.iter().all(|part| restricts(part, column)),
-        Test::Is { column: of, .. } | Test::Null(of) => *of == column,
+        Test::And(parts) => parts.iter().any(|part| restricts(part, column, at_all)),
+        Test::Or(parts) => parts.iter().all(|part| restricts(part, column, at_all)),
+        Test::IsNot { column: of, .. } | Test::Like { column: of, wanted: false, .. } => {
+            at_all && *of == column
+        }
+        Test::Is { column: of, .. } | Test::Like { column: of, .. } | Test::Null(of) => {
+            *of == column
+        }
         Test::Never | Test::NotNull(_) | Test::Same(..) => false,
     }
 }
@@ -314,10 +333,7 @@ fn pinned_identity(at: u16, table: &Definition, filter: &Test, leaves: &[Leaf]) 
     let pins = |place: &u16| {
         parts.iter().find_map(|part| match part {
             Test::Is { column, comparison: Comparison::Equal, leaf } if *column == (at, *place) => {
-                match &leaves.get(*leaf)?.among {
-                    Among::Each(sources) if sources.len() == 1 => Some(*leaf),
-                    _ => None,
-                }
+                leaves.get(*leaf)?.among.is_single().then_some(*leaf)
             }
             _ => None,
         })

@@ -100,18 +100,15 @@ pub(super) fn restrict(
             told
         }
         Test::Never => Told { nulls: false, exact: true },
-        Test::Is { column: of, comparison, leaf } => {
-            let keys = constants.keys(*leaf);
-            if keys.is_empty() {
-                return Told { nulls: false, exact: true };
-            }
-            if *of != column {
+        Test::Is { column: of, .. }
+        | Test::IsNot { column: of, .. }
+        | Test::Like { column: of, .. } => match given(test, *of == column, constants, spans) {
+            true if *of != column => {
                 spans.push(Span::ALL);
-                return Told { nulls: true, exact: false };
+                Told { nulls: true, exact: false }
             }
-            compared(*comparison, keys, spans);
-            Told { nulls: false, exact: true }
-        }
+            _ => Told { nulls: false, exact: true },
+        },
         Test::Null(of) if *of == column => Told { nulls: true, exact: true },
         Test::NotNull(of) if *of == column => {
             spans.push(Span::ALL);
@@ -128,6 +125,41 @@ pub(super) fn restrict(
     }
 }
 
+/// Of what compares a column with given values: whether any row may pass. Its spans are put behind
+/// the others if the column is the one that is `meant`.
+fn given(test: &Test, meant: bool, constants: &Constants, spans: &mut Vec<Span>) -> bool {
+    match test {
+        Test::Is { comparison, leaf, .. } => {
+            let keys = constants.keys(*leaf);
+            if meant {
+                compared(*comparison, keys, spans);
+            }
+            !keys.is_empty()
+        }
+        Test::IsNot { leaf, .. } => {
+            let some = !constants.has_null(*leaf);
+            if meant && some {
+                beside(constants.keys(*leaf), spans);
+            }
+            some
+        }
+        Test::Like { leaf, wanted, .. } => {
+            let [low, high] = constants.keys(*leaf) else { return false };
+            let (low, high) = (Edge::Before(*low), Edge::Before(*high));
+            match wanted {
+                _ if !meant => {}
+                true => spans.push(Span { low, high }),
+                false => spans.extend([
+                    Span { low: Edge::Start, high: low },
+                    Span { low: high, high: Edge::End },
+                ]),
+            }
+            true
+        }
+        _ => true,
+    }
+}
+
 fn compared(comparison: Comparison, keys: &[Key], spans: &mut Vec<Span>) {
     let point = |key: &Key| Span { low: Edge::Before(*key), high: Edge::After(*key) };
     // Other comparisons have one value.
@@ -139,6 +171,16 @@ fn compared(comparison: Comparison, keys: &[Key], spans: &mut Vec<Span>) {
         Comparison::Greater => spans.push(Span { low: Edge::After(*first), high: Edge::End }),
         Comparison::GreaterEqual => spans.push(Span { low: Edge::Before(*first), high: Edge::End }),
     }
+}
+
+/// All but these keys.
+fn beside(keys: &[Key], spans: &mut Vec<Span>) {
+    let mut low = Edge::Start;
+    for key in keys {
+        spans.push(Span { low, high: Edge::Before(*key) });
+        low = Edge::After(*key);
+    }
+    spans.push(Span { low, high: Edge::End });
 }
 
 /// Puts what is in both `spans[start..other]` and `spans[other..]` in their place.

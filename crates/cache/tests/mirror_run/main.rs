@@ -9,6 +9,7 @@ mod random;
 mod server;
 mod statement;
 mod world;
+mod written;
 
 use cache::mirror::output::{Format, Session};
 use cache::mirror::plan::{Plan, Ties};
@@ -154,7 +155,10 @@ fn judge(seed: u64, shape: &Shape, worlds: usize, statements: usize) -> Tally {
             if at % 5 == 0 {
                 world.change(&mut judge.server, &mut random);
             }
-            let statement = Statement::random(&world, &mut random, shape);
+            let statement = match shape.written {
+                true => written::random(&world, &mut random),
+                false => Statement::random(&world, &mut random, shape),
+            };
             judge.try_one(&world, &statement, &mut random);
         }
     }
@@ -200,6 +204,11 @@ fn distinct_rows_are_those_of_postgres() {
 #[test]
 fn joined_rows_are_those_of_postgres() {
     mostly_answered(&judge(6, &Shape { tables: 3, ..Shape::default() }, 6, 400));
+}
+
+#[test]
+fn what_is_written_means_what_it_means_to_postgres() {
+    mostly_answered(&judge(11, &Shape { written: true, ..Shape::default() }, 8, 500));
 }
 
 #[test]

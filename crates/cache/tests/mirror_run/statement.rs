@@ -21,11 +21,20 @@ pub struct Shape {
     pub totals: bool,
     pub groups: bool,
     pub distinct: bool,
+    /// As texts that the parser has to understand.
+    pub written: bool,
 }
 
 impl Default for Shape {
     fn default() -> Shape {
-        Shape { tables: 1, order: true, totals: false, groups: false, distinct: false }
+        Shape {
+            tables: 1,
+            order: true,
+            totals: false,
+            groups: false,
+            distinct: false,
+            written: false,
+        }
     }
 }
 
@@ -42,11 +51,11 @@ pub struct Statement {
     /// Places in the world's tables.
     pub tables: Vec<usize>,
     pub parameters: Vec<Parameter>,
-    literals: Vec<(String, u32)>,
+    pub literals: Vec<(String, u32)>,
     /// Outputs whose values look the same where they are equal.
-    plain: Vec<bool>,
-    text: String,
-    window: String,
+    pub plain: Vec<bool>,
+    pub text: String,
+    pub window: String,
 }
 
 impl Values for Statement {
@@ -366,7 +375,8 @@ impl Make<'_> {
             (Comparison::Greater, ">"),
             (Comparison::GreaterEqual, ">="),
         ];
-        match self.random.below(9) {
+        let class = self.of(at).0.class;
+        match self.random.below(11) {
             0 => (Filter::Null(at), format!("{name} IS NULL")),
             1 => (Filter::NotNull(at), format!("{name} IS NOT NULL")),
             2 | 3 => {
@@ -374,6 +384,25 @@ impl Make<'_> {
                 let (sources, texts): (Vec<_>, Vec<_>) =
                     (0..many).map(|_| self.value(at)).collect::<Vec<_>>().into_iter().unzip();
                 (Filter::In(at, sources), format!("{name} IN ({})", texts.join(", ")))
+            }
+            9 if class == Class::Bool => {
+                let value = self.random.one_in(2);
+                (Filter::Is(at, value), format!("{name} IS {value}"))
+            }
+            9 if class == Class::Text && self.random.one_in(2) => {
+                let value = self.sample(at);
+                let most = value.chars().count().min(self.random.below(11));
+                let value: String = value.chars().take(most).collect();
+                let (wanted, pattern) = (self.random.one_in(2), format!("{value}%"));
+                let source = self.literal(&pattern, 25);
+                let not = if wanted { "" } else { "NOT " };
+                (Filter::Like(at, source, wanted), format!("{name} {not}LIKE '{pattern}'"))
+            }
+            9 => {
+                let many = 1 + self.random.below(4);
+                let (sources, texts): (Vec<_>, Vec<_>) =
+                    (0..many).map(|_| self.value(at)).collect::<Vec<_>>().into_iter().unzip();
+                (Filter::NotIn(at, sources), format!("{name} NOT IN ({})", texts.join(", ")))
             }
             4 if self.of(at).1.array != 0 => {
                 let (source, text) = self.array(at);

@@ -39,7 +39,7 @@ pub use postgres_url::has_scheme as is_postgres_url;
 pub use report::Report;
 pub use settings::{Layer, Scope, Setting, Settings};
 pub use show::{changed_unreloadable, effective, reference, show_config, Change, ConfigRow};
-pub use value::{duration_text, Kind, Value};
+pub use value::{duration_text, size_text, Kind, Value};
 
 /// Names of databases that are the console.
 pub const CONSOLE_DATABASES: [&str; 3] = ["pondage", "pgbouncer", "admin"];

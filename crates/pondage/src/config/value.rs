@@ -469,7 +469,7 @@ fn read_size(
 }
 
 /// In the largest unit that divides it.
-pub(super) fn size_text(bytes: u64) -> String {
+pub fn size_text(bytes: u64) -> String {
     let fits = SIZE_UNITS.iter().rev().find(|(_, size)| bytes != 0 && bytes % size == 0);
     let (unit, size) = fits.unwrap_or(&("B", 1));
     format!("{}{unit}", bytes / size)

@@ -12,10 +12,12 @@ use super::session::Notice;
 use super::show;
 use super::table::{Table, Value};
 use super::{columns, streams, Failure};
-use crate::config::{duration_text, is_console, CacheMode, Config, Definition, PoolConfig};
+use crate::config::{
+    duration_text, is_console, size_text, CacheMode, Config, Definition, PoolConfig,
+};
 use crate::control::caches::{CacheInfo, Created, Refused, CACHES_MAX};
 use crate::control::messages::ConsoleUser;
-use crate::route::Cacheable;
+use crate::route::{Cacheable, MIRROR_LIMITS};
 use crate::stream::{Standing, State};
 
 /// Of a statement, so many characters are shown.
@@ -211,7 +213,11 @@ fn explained(judged: Result<Arc<Cacheable>, String>, followed: Vec<String>) -> T
     let lines = match judged {
         Ok(cacheable) => {
             let mirrorable = match &cacheable.mirror {
-                Ok(_) => "Mirrorable: yes".to_owned(),
+                Ok(_) => {
+                    let most = size_text(MIRROR_LIMITS.bytes as u64);
+                    let rows = MIRROR_LIMITS.rows;
+                    format!("Mirrorable: yes, up to {rows} rows to look at and {most} to answer")
+                }
                 Err(why) => format!("Mirrorable: no, {why}"),
             };
             let first = ["Cacheable: yes".to_owned()];

@@ -211,11 +211,8 @@ fn lines_up(tokens: &[ScanToken], text: &str, literals: &[Literal]) -> bool {
         .iter()
         .filter(|token| [Token::Iconst, Token::Fconst, Token::Sconst].contains(&token.token()));
     let starts = constants.map(|token| (token.start as u32, token.end as u32));
-    let ours = literals.iter().map(|literal| {
-        let signed = text.as_bytes().get(literal.start as usize) == Some(&b'-');
-        (literal.start + u32::from(signed), literal.end)
-    });
-    starts.eq(ours)
+    let start = |literal: &Literal| literal.token_start(text.as_bytes());
+    starts.eq(literals.iter().map(|literal| (start(literal), literal.end)))
 }
 
 fn tidy(analysis: &mut Analysis) {

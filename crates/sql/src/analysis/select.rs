@@ -3,18 +3,17 @@
 //! Whatever is not named here is refused: fields of a node are looked at one by one, so that a
 //! clause that a later version of the parser knows is not taken for nothing.
 
-use super::reads::{boolean_parts, operator, type_name, Constants, AEXPR_OP_ANY, AND, OR};
+use super::reads::Constants;
 use super::tree::{Node, Value};
-use super::walk::{
-    constant, is_column, name, relation, AEXPR_BETWEEN, AEXPR_IN, AEXPR_OP, DEPTH_MAX,
-};
+use super::walk::{constant, is_column, name, relation, DEPTH_MAX};
 use super::Source;
 use crate::scan::{Literal, LiteralKind};
-use crate::select::{Comparison, Filter, Key, Output, Selected, Sort, Target, Written};
+use crate::select::{Filter, Key, Output, Selected, Sort, Target, Written};
 
+mod conditions;
 mod words;
 
-use words::{what, IN_ARITHMETIC, REFUSED_CALLS, REFUSED_CLAUSES};
+use words::{what, REFUSED_CALLS, REFUSED_CLAUSES};
 
 /// Numbers of enums of nodes.h and parsenodes.h, plus one as in pg_query.proto.
 const JOIN_INNER: i64 = 1;
@@ -24,7 +23,6 @@ const SORT_DESCENDING: i64 = 3;
 const SORT_USING: i64 = 4;
 const NULLS_FIRST: i64 = 2;
 const NULLS_LAST: i64 = 3;
-const IS_NULL: i64 = 1;
 
 /// Tables, columns of the result, keys of an order: more of them are refused.
 const ITEMS_MAX: usize = 256;
@@ -70,7 +68,7 @@ impl Reader<'_> {
             return Err("it reads no table".to_owned());
         }
         if let Some(quals) = select.child("where_clause") {
-            conditions.push(self.filter(quals, 0)?);
+            conditions.push(self.filter(quals, true, 0)?);
         }
         let filter = match conditions.len() {
             1 => conditions.remove(0),
@@ -142,7 +140,7 @@ impl Reader<'_> {
                     self.item(side, tables, conditions, depth + 1)?;
                 }
                 if let Some(quals) = item.child("quals") {
-                    conditions.push(self.filter(quals, 0)?);
+                    conditions.push(self.filter(quals, true, 0)?);
                 }
                 Ok(())
             }
@@ -187,17 +185,21 @@ impl Reader<'_> {
         }
     }
 
-    fn key(&self, node: &Node, clause: &str, fixed: &mut Vec<Source>) -> Result<Key, String> {
+    fn key(
+        &self,
+        node: &Node,
+        clause: &str,
+        fixed: &mut Vec<(Source, usize)>,
+    ) -> Result<Key, String> {
         if node.kind != "AConst" {
             return self.output(node, clause).map(Key::One);
         }
         let place = node.child("val").filter(|value| value.kind == "Integer");
         let place = place.and_then(|value| usize::try_from(value.number("ival")).ok());
-        let place = place.and_then(|place| place.checked_sub(1));
-        match (place, self.constants.literal(node)) {
+        match (place.filter(|place| *place > 0), self.constants.literal(node)) {
             (Some(place), Some((source, _))) => {
-                fixed.push(source);
-                Ok(Key::Place(place))
+                fixed.push((source, place));
+                Ok(Key::Place(place - 1))
             }
             _ => Err(format!("it has a constant in {clause}")),
         }
@@ -206,136 +208,9 @@ impl Reader<'_> {
     fn count(&self, select: &Node, field: &str, clause: &str) -> Result<Option<Source>, String> {
         let Some(node) = select.child(field) else { return Ok(None) };
         // Digits behind the point are rounded away, and what is in quotes is read first.
-        let whole = match constant(node) {
-            Some((_, kind)) => matches!(kind, LiteralKind::Int4 | LiteralKind::Int8),
-            None => node.kind == "ParamRef",
-        };
+        let whole = is_whole(node) || node.kind == "ParamRef";
         let source = self.constants.source(node).filter(|_| whole);
         source.map(Some).ok_or_else(|| format!("its {clause} is not a plain number"))
-    }
-
-    fn filter(&self, node: &Node, depth: usize) -> Result<Filter<Written>, String> {
-        if depth > DEPTH_MAX {
-            return Err("its tree is too deep".to_owned());
-        }
-        let all = |parts: &mut dyn Iterator<Item = &Node>| -> Result<Vec<_>, String> {
-            parts.map(|part| self.filter(part, depth + 1)).collect()
-        };
-        if let Some(mut parts) = boolean_parts(node, AND) {
-            return all(&mut parts).map(Filter::And);
-        }
-        if let Some(mut parts) = boolean_parts(node, OR) {
-            return all(&mut parts).map(Filter::Or);
-        }
-        match node.kind {
-            "AExpr" => self.expression(node),
-            "NullTest" => {
-                let of = node.child("arg").filter(|arg| arg.kind == "ColumnRef");
-                let of = of.ok_or("it has IS NULL of something that is not a column")?;
-                let of = column(of)?;
-                Ok(match node.number("nulltesttype") {
-                    IS_NULL => Filter::Null(of),
-                    _ => Filter::NotNull(of),
-                })
-            }
-            kind => Err(format!("it has {} as a condition", what(kind))),
-        }
-    }
-
-    fn expression(&self, node: &Node) -> Result<Filter<Written>, String> {
-        let (Some(left), Some(right)) = (node.child("lexpr"), node.child("rexpr")) else {
-            return Err("it has an operator with one operand".to_owned());
-        };
-        let unknown = || {
-            let name = name(node.list("name")).map_or_else(|e| e.to_string(), |n| n.name);
-            format!("it compares with {name}")
-        };
-        match (node.number("kind"), operator(node)) {
-            (AEXPR_OP, Some(operator)) => {
-                let comparison = comparison(operator).ok_or_else(unknown)?;
-                self.compared(left, comparison, right)
-            }
-            (AEXPR_OP_ANY, Some("=")) => {
-                let column = compared_column(left)?;
-                match right.kind {
-                    "AArrayExpr" => Ok(Filter::In(column, self.sources(right.list("elements"))?)),
-                    _ => Ok(Filter::AnyOf(column, self.source(right)?)),
-                }
-            }
-            (AEXPR_IN, Some("=")) => {
-                let column = compared_column(left)?;
-                Ok(Filter::In(column, self.sources(right.list("items"))?))
-            }
-            (AEXPR_BETWEEN, _) => {
-                let column = compared_column(left)?;
-                let [low, high] = self.sources(right.list("items"))?[..] else {
-                    return Err("it has BETWEEN without two bounds".to_owned());
-                };
-                let low = Filter::Compare(column.clone(), Comparison::GreaterEqual, low);
-                let high = Filter::Compare(column, Comparison::LessEqual, high);
-                Ok(Filter::And(vec![low, high]))
-            }
-            _ => Err(unknown()),
-        }
-    }
-
-    fn compared(
-        &self,
-        left: &Node,
-        comparison: Comparison,
-        right: &Node,
-    ) -> Result<Filter<Written>, String> {
-        match (left.kind == "ColumnRef", right.kind == "ColumnRef") {
-            (true, true) if comparison == Comparison::Equal => {
-                Ok(Filter::Same(column(left)?, column(right)?))
-            }
-            (true, true) => Err("it compares two columns otherwise than by =".to_owned()),
-            (true, false) => Ok(Filter::Compare(column(left)?, comparison, self.source(right)?)),
-            (false, _) => {
-                let column = compared_column(right).or_else(|_| compared_column(left))?;
-                Ok(Filter::Compare(column, turned(comparison), self.source(left)?))
-            }
-        }
-    }
-
-    fn sources(&self, items: &[Value]) -> Result<Vec<Source>, String> {
-        if items.is_empty() {
-            return Err("it compares with an empty list".to_owned());
-        }
-        let source = |item: &Value| item.node().map_or_else(not_constant, |item| self.source(item));
-        items.iter().map(source).collect()
-    }
-
-    fn source(&self, node: &Node) -> Result<Source, String> {
-        if IN_ARITHMETIC.contains(&node.kind) {
-            return Err(format!("it compares a column with {}", what(node.kind)));
-        }
-        // Where a number may not fit, the cast is an error.
-        if let ("TypeCast", Some(arg)) = (node.kind, node.child("arg")) {
-            let to = type_name(node).ok().flatten().map(|(to, _)| to.name);
-            let kind = constant(arg).map(|(_, kind)| kind);
-            let fits = match to.as_deref() {
-                _ if matches!(kind, None | Some(LiteralKind::Text)) => true,
-                Some("int4") => kind == Some(LiteralKind::Int4),
-                Some("int8" | "numeric") => kind != Some(LiteralKind::Numeric),
-                _ => false,
-            };
-            if !fits {
-                return Err("it has a cast of a number that may not fit".to_owned());
-            }
-        }
-        self.constants.source(node).map_or_else(not_constant, Ok)
-    }
-}
-
-fn not_constant<T>() -> Result<T, String> {
-    Err("it compares a column with something that is no plain constant".to_owned())
-}
-
-fn compared_column(node: &Node) -> Result<Written, String> {
-    match node.kind {
-        "ColumnRef" => column(node),
-        kind => Err(format!("it has {} where a column is compared", what(kind))),
     }
 }
 
@@ -372,30 +247,22 @@ fn aggregate(call: &Node) -> Result<Output<Written>, String> {
     match call.list("args") {
         [] if star && function.name == "count" => Ok(Output::CountRows),
         [Value::Node(of)] if of.kind == "ColumnRef" => column(of).map(make),
+        // What is not NULL in any row counts them.
+        [Value::Node(of)] if function.name == "count" && (is_whole(of) || truth(of).is_some()) => {
+            Ok(Output::CountRows)
+        }
         _ => Err(format!("it calls {function} of something that is not a column")),
     }
 }
 
-fn comparison(operator: &str) -> Option<Comparison> {
-    Some(match operator {
-        "=" => Comparison::Equal,
-        "<" => Comparison::Less,
-        "<=" => Comparison::LessEqual,
-        ">" => Comparison::Greater,
-        ">=" => Comparison::GreaterEqual,
-        _ => return None,
-    })
+fn is_whole(node: &Node) -> bool {
+    constant(node).is_some_and(|(_, kind)| matches!(kind, LiteralKind::Int4 | LiteralKind::Int8))
 }
 
-/// With its sides exchanged.
-fn turned(comparison: Comparison) -> Comparison {
-    match comparison {
-        Comparison::Equal => Comparison::Equal,
-        Comparison::Less => Comparison::Greater,
-        Comparison::LessEqual => Comparison::GreaterEqual,
-        Comparison::Greater => Comparison::Less,
-        Comparison::GreaterEqual => Comparison::LessEqual,
-    }
+/// What TRUE or FALSE says.
+fn truth(node: &Node) -> Option<bool> {
+    let value = node.child("val").filter(|value| node.kind == "AConst" && value.kind == "Boolean");
+    value.map(|value| value.number("boolval") != 0)
 }
 
 /// Whether it descends, and whether NULLs come first.

@@ -211,7 +211,7 @@ fn literals_stay_where_nothing_is_proven() {
         ("select a from t where a in (1, b) and (c, d) = (2, 3) and e = any ('{4}')", "ffff"),
         ("select a from t where a between symmetric 1 and 2 and b is distinct from 3", "fff"),
         ("select a from t where t.* = 'x' and a[1] = 2 and (b).c = 3", "ffff"),
-        ("select a from t where a operator(s.=) 1 and b = - 2", "ff"),
+        ("select a from t where a operator(s.=) 1 and b = -(2)", "ff"),
         ("insert into t (a[1], b) values (2, 3)", "fff"),
         ("insert into t values (1) limit 1", "ff"),
         ("insert into t select 1 from u where a = 2", "fp"),

@@ -27,7 +27,7 @@ pub type Constant = (u32, LiteralKind);
 pub const AEXPR_OP: i64 = 1;
 pub const AEXPR_IN: i64 = 7;
 pub const AEXPR_BETWEEN: i64 = 11;
-const AEXPR_NOT_BETWEEN: i64 = 12;
+pub const AEXPR_NOT_BETWEEN: i64 = 12;
 const AEXPR_BETWEEN_SYM: i64 = 13;
 const AEXPR_NOT_BETWEEN_SYM: i64 = 14;
 

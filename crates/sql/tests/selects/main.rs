@@ -32,7 +32,11 @@ fn answer(text: &str) -> Result<String, String> {
             text[literal.start as usize..literal.end as usize].to_owned()
         }
     };
-    let fixed: Vec<String> = selected.fixed.iter().map(|source| value(*source)).collect();
+    let fixed = |(source, number): &(sql::Source, usize)| {
+        assert_eq!(value(*source), number.to_string());
+        value(*source)
+    };
+    let fixed: Vec<String> = selected.fixed.iter().map(fixed).collect();
     let fixed =
         if fixed.is_empty() { String::new() } else { format!(" fixed {}", fixed.join(",")) };
     Ok(told(&select, &names, &value) + &fixed)
@@ -55,6 +59,10 @@ fn select_lists() {
         "count(*), count(t.k), sum(t.k), min(t.k), max(t.c), avg(t.id)",
     );
     accepts("SELECT DISTINCT c FROM t", "distinct t.c");
+    accepts(
+        "SELECT count(1), count(9999999999), count(true) FROM t",
+        "count(*), count(*), count(*)",
+    );
     accepts("SELECT \"Name\" FROM ONLY u", "u.Name");
     accepts("(SELECT x FROM v)", "v.x");
 }
@@ -79,6 +87,65 @@ fn conditions() {
     accepts("SELECT c FROM t WHERE id = CAST(5 AS bigint)", "t.c | t.id = 5");
     accepts("SELECT c FROM t WHERE id = $1::int4", "t.c | t.id = $1");
     accepts("SELECT c FROM t WHERE id = k", "t.c | t.id = t.k");
+}
+
+#[test]
+fn signs() {
+    accepts("SELECT c FROM t WHERE k BETWEEN -5 AND - 1", "t.c | (t.k >= -5 and t.k <= - 1)");
+    accepts(
+        "SELECT c FROM t WHERE k IN (-1, -2) AND k = - 5",
+        "t.c | (t.k in (-1, -2) and t.k = - 5)",
+    );
+    accepts("SELECT c FROM t WHERE t.k NOT BETWEEN -2 AND -1", "t.c | (t.k < -2 or t.k > -1)");
+}
+
+#[test]
+fn truth_values() {
+    accepts("SELECT c FROM t WHERE k AND NOT t.id", "t.c | (t.k is true and t.id is false)");
+    accepts("SELECT c FROM t WHERE k = true OR false <> id", "t.c | (t.k is true or t.id is true)");
+    accepts(
+        "SELECT c FROM t WHERE k != TRUE OR NOT k = false",
+        "t.c | (t.k is false or t.k is true)",
+    );
+    accepts(
+        "SELECT c FROM t WHERE k IS TRUE AND NOT k IS FALSE",
+        "t.c | (t.k is true and (t.k is true or t.k is null))",
+    );
+    accepts("SELECT c FROM t WHERE k IS NOT TRUE", "t.c | (t.k is false or t.k is null)");
+    accepts("SELECT c FROM t WHERE NOT k IS NOT FALSE", "t.c | t.k is false");
+    accepts("SELECT c FROM t WHERE k IS UNKNOWN", "t.c | t.k is null");
+    accepts("SELECT c FROM t WHERE k IS NOT UNKNOWN", "t.c | t.k is not null");
+    accepts("SELECT c FROM t WHERE true", "t.c");
+    accepts("SELECT c FROM t WHERE k = 1 AND NOT true", "t.c | (t.k = 1 and ())");
+}
+
+#[test]
+fn what_is_false() {
+    accepts(
+        "SELECT c FROM t WHERE k <> 1 AND 2 != id",
+        "t.c | (t.k not in (1) and t.id not in (2))",
+    );
+    accepts("SELECT c FROM t WHERE k NOT IN (1, $1)", "t.c | t.k not in (1, $1)");
+    accepts("SELECT c FROM t WHERE NOT k NOT IN (1, $1)", "t.c | t.k in (1, $1)");
+    accepts("SELECT c FROM t WHERE NOT id = ANY (ARRAY[1, $1])", "t.c | t.id not in (1, $1)");
+    accepts(
+        "SELECT c FROM t WHERE NOT (k = 1 AND (id < 2 OR NOT c >= 'a') OR c IS NULL)",
+        "t.c | ((t.k not in (1) or (t.id >= 2 and t.c >= 'a')) and t.c is not null)",
+    );
+    accepts(
+        "SELECT c FROM t WHERE NOT 5 <= k AND NOT k > 1 AND NOT k <> 1",
+        "t.c | (t.k < 5 and t.k <= 1 and t.k = 1)",
+    );
+    accepts("SELECT c FROM t WHERE NOT k BETWEEN 1 AND 2", "t.c | (t.k < 1 or t.k > 2)");
+    accepts("SELECT c FROM t WHERE NOT k NOT BETWEEN 1 AND 2", "t.c | (t.k >= 1 and t.k <= 2)");
+}
+
+#[test]
+fn patterns() {
+    accepts("SELECT c FROM t WHERE c LIKE 'a%'", "t.c | t.c like 'a%'");
+    accepts("SELECT c FROM t WHERE NOT c NOT LIKE $1", "t.c | t.c like $1");
+    accepts("SELECT c FROM t WHERE c NOT LIKE 'a%'", "t.c | t.c not like 'a%'");
+    accepts("SELECT c FROM t WHERE NOT t.c LIKE 'a%'", "t.c | t.c not like 'a%'");
 }
 
 #[test]

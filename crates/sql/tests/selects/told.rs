@@ -84,11 +84,17 @@ impl Told<'_> {
                 };
                 format!("{} {operator} {}", self.column(column), (self.value)(*source))
             }
-            Filter::In(column, sources) => {
+            Filter::In(column, sources) | Filter::NotIn(column, sources) => {
+                let not = if matches!(filter, Filter::NotIn(..)) { "not " } else { "" };
                 let sources: Vec<String> =
                     sources.iter().map(|source| (self.value)(*source)).collect();
-                format!("{} in ({})", self.column(column), sources.join(", "))
+                format!("{} {not}in ({})", self.column(column), sources.join(", "))
             }
+            Filter::Like(column, source, wanted) => {
+                let not = if *wanted { "" } else { "not " };
+                format!("{} {not}like {}", self.column(column), (self.value)(*source))
+            }
+            Filter::Is(column, value) => format!("{} is {value}", self.column(column)),
             Filter::AnyOf(column, source) => {
                 format!("{} any {}", self.column(column), (self.value)(*source))
             }

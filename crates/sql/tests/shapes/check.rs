@@ -86,7 +86,15 @@ fn literals_are_those_of_the_lexer(text: &str, scan: &Scan) {
         .literals()
         .iter()
         .map(|literal| {
-            let sign = usize::from(text[range(literal)].starts_with('-'));
+            let written = &text[range(literal)];
+            let number = |c: char| c.is_ascii_digit() || ".eE+-".contains(c);
+            let sign = match written.starts_with('-') {
+                true => {
+                    let rest = written.trim_end_matches(number).len();
+                    rest + usize::from(written[rest..].starts_with('-'))
+                }
+                false => 0,
+            };
             let text = literal.kind == LiteralKind::Text;
             (literal.start as usize + sign, literal.end as usize, text)
         })

@@ -71,6 +71,35 @@ pub fn put_constant(
     }
 }
 
+/// Appends what the keys of all texts begin with that are LIKE a pattern, and of no others. That is
+/// told where the only `%` are at the end: what is before them, or of a pattern without them all of
+/// its key. Which collation counts makes no difference then, if different bytes are different texts.
+///
+/// Source: `MatchText` in `src/backend/utils/adt/like_match.c`.
+pub fn put_pattern(
+    column: &Column,
+    type_oid: u32,
+    value: Value<'_>,
+    out: &mut Vec<u8>,
+) -> Constant {
+    let pattern = match value {
+        Value::Null => return Constant::Null,
+        Value::Text(pattern) | Value::Binary(pattern) => pattern,
+    };
+    let known = column.class == Class::Text && column.compares_with(type_oid) && is_text(pattern);
+    if !known || pattern.iter().any(|byte| matches!(byte, b'_' | b'\\')) {
+        return Constant::Unknown;
+    }
+    match pattern.iter().position(|byte| *byte == b'%') {
+        None => put_key(Class::Text, pattern, out),
+        Some(end) if pattern[end..].iter().all(|byte| *byte == b'%') => {
+            out.extend_from_slice(&pattern[..end]);
+        }
+        Some(_) => return Constant::Unknown,
+    }
+    Constant::Known
+}
+
 /// Appends the key of a stored value of one class as it is compared with a column of another.
 fn put_compared(
     column: Class,

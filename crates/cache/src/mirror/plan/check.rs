@@ -71,7 +71,7 @@ impl Check<'_> {
                     _ => ordered(column),
                 }
             }
-            Filter::In(at, sources) => {
+            Filter::In(at, sources) | Filter::NotIn(at, sources) => {
                 let compares = |source| self.compares(*at, (self.types)(source)).map(drop);
                 sources.iter().copied().try_for_each(compares)
             }
@@ -80,6 +80,14 @@ impl Check<'_> {
                 let of = element_oid((self.types)(*source)).ok_or_else(array)?;
                 self.compares(*at, of).map(drop)
             }
+            Filter::Like(at, source, _) => match self.compares(*at, (self.types)(*source))? {
+                column if column.class == Class::Text => Ok(()),
+                column => Err(format!("{} is no text that has a pattern", column.name)),
+            },
+            Filter::Is(at, _) => match column(self.tables, *at)? {
+                column if column.class == Class::Bool => Ok(()),
+                column => Err(format!("{} is a condition and no bool", column.name)),
+            },
             Filter::Null(at) | Filter::NotNull(at) => column(self.tables, *at).map(drop),
             Filter::Same(one, other) => {
                 let (one, other) = (column(self.tables, *one)?, column(self.tables, *other)?);

@@ -4,7 +4,7 @@ use sql::{Comparison, Output};
 
 use super::super::class::Class;
 use super::super::run::filter::Test;
-use super::{At, Plan};
+use super::{restricts, At, Plan};
 
 /// More would cost more memory than they save time. Of one table, for its filter.
 const FILTER_INDEXES_MAX: usize = 3;
@@ -79,14 +79,19 @@ impl Needs<'_> {
         let identity = plan.tables.get(place).map_or(&[][..], |table| &table.identity);
         let pinned = plan.pinned.get(place).map_or(0, Vec::len);
         let first = identity.get(..pinned).unwrap_or_default();
+        let few =
+            |column: &&u16| parts.iter().any(|part| restricts(part, (table, **column), false));
+        let few: Vec<u16> = restricted.iter().filter(few).copied().collect();
+        // A truth value is that of half of the rows.
+        let is_truth = |at| plan.column(at).is_some_and(|column| column.class == Class::Bool);
         let has_value = |column: &&u16| {
             parts.iter().any(|part| {
                 matches!(part, Test::Is { column: of, comparison: Comparison::Equal, .. }
-                    if *of == (table, **column))
+                    if *of == (table, **column) && !is_truth(*of))
             })
         };
-        let equal: Vec<u16> = restricted.iter().filter(has_value).copied().collect();
-        let wanted = if equal.is_empty() { restricted } else { &equal };
+        let equal: Vec<u16> = few.iter().filter(has_value).copied().collect();
+        let wanted = if equal.is_empty() { &few } else { &equal };
         let wanted = wanted.iter().filter(|column| !first.contains(column));
         for column in wanted.take(FILTER_INDEXES_MAX) {
             self.add((table, *column), &[]);

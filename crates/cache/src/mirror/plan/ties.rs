@@ -2,7 +2,6 @@
 
 use sql::{Comparison, Output};
 
-use super::super::run::constants::Among;
 use super::super::run::filter::Test;
 use super::check::is_plain;
 use super::{equal_to, At, Plan};
@@ -63,11 +62,7 @@ impl Plan {
         });
         for part in parts {
             let Test::Is { column, comparison: Comparison::Equal, leaf } = part else { continue };
-            let one = self.leaves.get(*leaf).is_some_and(|leaf| match &leaf.among {
-                Among::Each(sources) => sources.len() == 1,
-                Among::Array(_) => false,
-            });
-            if one {
+            if self.leaves.get(*leaf).is_some_and(|leaf| leaf.among.is_single()) {
                 known.push(*column);
             }
         }

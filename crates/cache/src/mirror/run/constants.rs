@@ -10,7 +10,7 @@ use crate::recipe::{Value, Values};
 use crate::value::{element_oid, elements, elements_binary, Element};
 
 use super::super::definition::{Column, Definition};
-use super::super::key::{put_constant, Constant};
+use super::super::key::{put_constant, put_pattern, Constant};
 use super::super::plan::At;
 use super::Refused;
 
@@ -29,6 +29,21 @@ pub(in super::super) enum Among {
     Each(Vec<Source>),
     /// The elements of an array.
     Array(Source),
+    /// A truth value.
+    Truth(bool),
+    /// A pattern of LIKE. Its keys are the least that it admits and one behind all of them.
+    Like(Source),
+}
+
+impl Among {
+    /// Whether it is one value, or NULL.
+    pub fn is_single(&self) -> bool {
+        match self {
+            Among::Each(sources) => sources.len() == 1,
+            Among::Truth(_) => true,
+            Among::Array(_) | Among::Like(_) => false,
+        }
+    }
 }
 
 /// A value's key: see [`Constants::bytes`].
@@ -45,9 +60,15 @@ pub(in super::super) struct Key {
 pub(in super::super) struct Constants {
     bytes: Vec<u8>,
     keys: Vec<Key>,
-    /// The keys of each condition, in their order, each once. NULL has none: nothing is equal to
-    /// it, or less.
-    leaves: Vec<Range<usize>>,
+    leaves: Vec<Given>,
+}
+
+/// What was given for one condition.
+#[derive(Debug)]
+struct Given {
+    /// In their order, each once. NULL has none: nothing is equal to it, or less.
+    keys: Range<usize>,
+    null: bool,
 }
 
 impl Constants {
@@ -69,12 +90,21 @@ impl Constants {
                 .and_then(|table| table.columns.get(usize::from(column)))
                 .ok_or(Refused::Unready)?;
             let start = self.keys.len();
+            let mut null = false;
             match &leaf.among {
                 Among::Each(sources) => {
                     for source in sources {
                         let (value, type_oid) = values.get(*source).ok_or(Refused::Value)?;
+                        null |= value == Value::Null;
                         self.put(column, type_oid, value)?;
                     }
+                }
+                Among::Truth(value) => {
+                    self.put(column, column.type_oid, Value::Binary(&[u8::from(*value)]))?;
+                }
+                Among::Like(source) => {
+                    let (value, type_oid) = values.get(*source).ok_or(Refused::Value)?;
+                    self.put_like(column, type_oid, value)?;
                 }
                 Among::Array(source) => {
                     let (value, type_oid) = values.get(*source).ok_or(Refused::Value)?;
@@ -82,7 +112,7 @@ impl Constants {
                 }
             }
             self.order(start);
-            self.leaves.push(start..self.keys.len());
+            self.leaves.push(Given { keys: start..self.keys.len(), null });
         }
         Ok(())
     }
@@ -90,10 +120,33 @@ impl Constants {
     fn put(&mut self, column: &Column, type_oid: u32, value: Value<'_>) -> Result<(), Refused> {
         let start = self.bytes.len();
         match put_constant(column, type_oid, value, &mut self.bytes) {
+            Constant::Unknown => Err(Refused::Value),
+            Constant::Null => Ok(()),
+            Constant::Known => self.push(start),
+        }
+    }
+
+    /// A pattern's least key, and one behind all: that with a byte behind it that no text has.
+    fn put_like(
+        &mut self,
+        column: &Column,
+        type_oid: u32,
+        value: Value<'_>,
+    ) -> Result<(), Refused> {
+        let start = self.bytes.len();
+        match put_pattern(column, type_oid, value, &mut self.bytes) {
             Constant::Unknown => return Err(Refused::Value),
             Constant::Null => return Ok(()),
-            Constant::Known => {}
+            Constant::Known => self.push(start)?,
         }
+        let end = self.bytes.len();
+        self.bytes.extend_from_within(start..);
+        self.bytes.push(0xff);
+        self.push(end)
+    }
+
+    /// The key that begins at `start`.
+    fn push(&mut self, start: usize) -> Result<(), Refused> {
         let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(self.bytes.len())) else {
             return Err(Refused::TooMuch);
         };
@@ -157,7 +210,12 @@ impl Constants {
 
     /// The keys of the condition with this number, in order.
     pub fn keys(&self, leaf: usize) -> &[Key] {
-        self.leaves.get(leaf).map_or(&[], |range| &self.keys[range.clone()])
+        self.leaves.get(leaf).map_or(&[], |given| &self.keys[given.keys.clone()])
+    }
+
+    /// Whether one of the values of the condition is NULL.
+    pub fn has_null(&self, leaf: usize) -> bool {
+        self.leaves.get(leaf).is_some_and(|given| given.null)
     }
 
     pub fn bytes(&self, key: &Key) -> &[u8] {

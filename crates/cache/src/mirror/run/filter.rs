@@ -10,7 +10,8 @@ use super::super::plan::At;
 use super::constants::{Constants, Key};
 use super::rows::Rows;
 
-/// A filter. What compares as NULL does not pass, and there is no NOT: so it is false.
+/// A filter. What compares as NULL does not pass, and there is no NOT around others: so it is
+/// false.
 #[derive(Debug, Clone)]
 pub(in super::super) enum Test {
     And(Vec<Test>),
@@ -21,6 +22,17 @@ pub(in super::super) enum Test {
         column: At,
         comparison: Comparison,
         leaf: usize,
+    },
+    /// With none of the values of a leaf, of which none is NULL.
+    IsNot {
+        column: At,
+        leaf: usize,
+    },
+    /// Whether it is so by the pattern of a leaf; NULL is neither.
+    Like {
+        column: At,
+        leaf: usize,
+        wanted: bool,
     },
     Null(At),
     NotNull(At),
@@ -76,6 +88,23 @@ impl Test {
                 let class = rows.class(*column);
                 is(class, stored, *comparison, keys, constants, &mut buffers.one)
             }
+            Test::IsNot { column, leaf } => {
+                let Some(stored) = rows.field(*column) else { return false };
+                let class = rows.class(*column);
+                let keys = constants.keys(*leaf);
+                !constants.has_null(*leaf)
+                    && !is(class, stored, Comparison::Equal, keys, constants, &mut buffers.one)
+            }
+            Test::Like { column, leaf, wanted } => {
+                let [low, high] = constants.keys(*leaf) else { return false };
+                let Some(stored) = rows.field(*column) else { return false };
+                let class = rows.class(*column);
+                let mut is = |comparison, key: &Key| {
+                    let keys = std::slice::from_ref(key);
+                    is(class, stored, comparison, keys, constants, &mut buffers.one)
+                };
+                *wanted == (is(Comparison::GreaterEqual, low) && is(Comparison::Less, high))
+            }
             Test::Null(column) => rows.field(*column).is_none(),
             Test::NotNull(column) => rows.field(*column).is_some(),
             Test::Same(a, b) => {
@@ -92,7 +121,11 @@ impl Test {
         match self {
             Test::And(parts) | Test::Or(parts) => parts.iter().for_each(|part| part.columns(each)),
             Test::Never => {}
-            Test::Is { column, .. } | Test::Null(column) | Test::NotNull(column) => each(*column),
+            Test::Is { column, .. }
+            | Test::IsNot { column, .. }
+            | Test::Like { column, .. }
+            | Test::Null(column)
+            | Test::NotNull(column) => each(*column),
             Test::Same(a, b) => {
                 each(*a);
                 each(*b);

@@ -49,13 +49,19 @@ impl Random {
         let part = |random: &mut Random, leaves: &mut Vec<Leaf>| {
             (0..random.below(4)).map(|_| random.test(depth - 1, leaves)).collect()
         };
-        match self.below(12) {
+        match self.below(13) {
             0..=2 if depth > 0 => Test::And(part(self, leaves)),
             3..=5 if depth > 0 => Test::Or(part(self, leaves)),
             6 => Test::Null(column),
             7 => Test::NotNull(column),
             8 if depth < 3 => {
                 [Test::Same(A, B), Test::Same(A, A), Test::Never][self.below(3) as usize].clone()
+            }
+            9 | 10 => {
+                let many = 1 + self.below(3);
+                let sources = (0..many).map(|_| Source::Literal(self.number())).collect();
+                leaves.push(Leaf { column, among: Among::Each(sources) });
+                Test::IsNot { column, leaf: leaves.len() - 1 }
             }
             _ => {
                 use Comparison::*;
@@ -101,6 +107,17 @@ fn passes(test: &Test, leaves: &[Leaf], a: Option<i32>, b: Option<i32>) -> bool 
         Test::Null(column) => of(column).is_none(),
         Test::NotNull(column) => of(column).is_some(),
         Test::Same(one, other) => of(one).is_some() && of(one) == of(other),
+        Test::IsNot { column, leaf } => {
+            let Among::Each(sources) = &leaves[*leaf].among else { return false };
+            of(column).is_some_and(|value| {
+                sources.iter().all(|source| {
+                    let Source::Literal(number) = source else { return false };
+                    *number != 99 && value != *number as i32
+                })
+            })
+        }
+        // Of texts, and there are none here.
+        Test::Like { .. } => false,
         Test::Is { column, comparison, leaf } => {
             let Among::Each(sources) = &leaves[*leaf].among else { return false };
             sources.iter().any(|source| {

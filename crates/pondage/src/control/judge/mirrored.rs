@@ -36,7 +36,7 @@ pub struct Case<'a> {
 }
 
 /// Operators that filters come from.
-const COMPARISONS: [&str; 5] = ["=", "<", "<=", ">", ">="];
+const COMPARISONS: [&str; 8] = ["=", "<>", "<", "<=", ">", ">=", "~~", "!~~"];
 
 /// The first oid that no built-in object has. Source: `FirstNormalObjectId` in access/transam.h.
 const USER_OID: u32 = 16_384;
@@ -45,9 +45,6 @@ impl Case<'_> {
     /// # Errors
     /// Why mirrors can't answer it, in words for people.
     pub fn mirrored(&self) -> Result<Mirrored, String> {
-        if !self.selected.fixed.is_empty() {
-            return Err("a number in ORDER BY or GROUP BY stands for a column".to_owned());
-        }
         let names = self.selected.tables.iter().map(|(name, _)| name);
         if !names.eq(self.relations.iter().map(|(name, _)| name)) {
             return Err("the parser counts its tables in two ways".to_owned());
@@ -72,12 +69,14 @@ impl Case<'_> {
         let definitions: Vec<Arc<Definition>> = tables.iter().cloned().map(Arc::new).collect();
         Plan::new(select.clone(), definitions, &of)?;
         joined(&select.filter, &tables, &known)?;
+        self.nulls(&select.filter, &tables)?;
         self.results(&select, &tables)?;
         Ok(Mirrored {
             select,
             tables,
             description: self.described.row_description.clone(),
             output_types: self.described.columns.clone(),
+            fixed: self.selected.fixed.clone(),
         })
     }
 
@@ -155,6 +154,27 @@ impl Case<'_> {
             }
         }
         Ok(())
+    }
+
+    /// # Errors
+    /// If a column is asked for NULL that may have NULLs within: a row of nothing else is NULL too.
+    fn nulls(&self, filter: &Filter<At>, tables: &[Definition]) -> Result<(), String> {
+        match filter {
+            Filter::And(parts) | Filter::Or(parts) => {
+                parts.iter().try_for_each(|part| self.nulls(part, tables))
+            }
+            Filter::Null(at) | Filter::NotNull(at) => match column(tables, *at) {
+                Some(column) if column.class == Class::Opaque => {
+                    let parts = self.facts.types.get(&column.type_oid);
+                    match parts.is_some_and(|parts| parts.iter().all(|part| part.kind != b'c')) {
+                        true => Ok(()),
+                        false => Err(format!("{} is perhaps a row with NULLs in it", column.name)),
+                    }
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
     }
 
     /// # Errors

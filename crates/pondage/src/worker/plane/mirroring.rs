@@ -7,13 +7,15 @@ use cache::fill::Fill;
 use cache::mirror::mirrored::Mirrored;
 use cache::mirror::output::{Format, Session};
 use cache::mirror::plan::Ties;
-use cache::mirror::run::{run, Limits, Ran, Scratch, Terms};
+use cache::mirror::run::{run, Ran, Scratch, Terms};
 use cache::plan::Plan;
 use cache::position::Seen;
 use cache::request::Request;
 use smallvec::SmallVec;
 
 use backend::moment::Moment;
+
+use crate::route::MIRROR_LIMITS;
 
 use super::auditing;
 use super::caching::{Ask, Reads};
@@ -23,10 +25,6 @@ use super::standpoint::Promise;
 /// So many looks found nothing kept before a mirror is wanted for a shape, and no fewer than found
 /// something. What mirrors have answered counts as neither: one that is lost is wanted again.
 const MISSES: u64 = 256;
-
-/// What a worker does for one statement before it gives way to others. The rows take some
-/// milliseconds.
-const LIMITS: Limits = Limits { rows: 20_000, bytes: 1 << 20 };
 
 /// Buffers of a run.
 #[derive(Debug, Default)]
@@ -87,7 +85,9 @@ impl DatabaseCache {
         now: Moment,
     ) -> Looked {
         let Some(mirrored) = wanted.plan.mirrored() else { return Looked::Not };
-        let Some(wish) = mirrored.wish() else { return Looked::Not };
+        let Some(wish) = mirrored.wish().filter(|_| mirrored.is_meant(wanted.request)) else {
+            return Looked::Not;
+        };
         wish.is_used(now);
         let mut tags = SmallVec::new();
         wanted.plan.recipe().tags(wanted.request, &self.shared.tags, &mut tags);
@@ -130,7 +130,7 @@ impl DatabaseCache {
         let Some(plan) = &placed.plan else { return false };
         let formats = formats(wanted.ask);
         let Wanted { request, session, .. } = wanted;
-        let terms = Terms { formats: &formats, session, limits: LIMITS };
+        let terms = Terms { formats: &formats, session, limits: MIRROR_LIMITS };
         let ran = run(plan, &tables, *request, terms, scratch, rows);
         drop(tables);
         if !matches!(ran, Ran::Rows(_)) {
