@@ -60,10 +60,12 @@ impl Control {
 
     async fn look_at_mirror(&self, pin: &Pin, shared: &Shared) {
         let looked = Looked { definitions: shared.definitions(), at: Instant::now() };
-        let found = match self.mirrorable(&pin.database, &pin.wanted).await {
-            Ok(Ok(definition)) => Ok(self.wish(pin, shared, definition)),
-            Ok(Err(unfit)) => Err(unfit.message),
-            Err(why) => Err(why),
+        let (found, looked) = match self.mirrorable(&pin.database, &pin.wanted).await {
+            Ok(Ok(definition)) => (Ok(self.wish(pin, shared, definition)), Some(looked)),
+            Ok(Err(unfit)) => (Err(unfit.message), Some(looked)),
+            // They are asked again with the next look, and what they have said counts until then.
+            Err(_) if pin.oid().is_some() => return,
+            Err(why) => (Err(why), None),
         };
         if let (Err(why), true) = (&found, pin.why_not().is_none()) {
             let (db, table) = (&pin.database, &pin.wanted.table);
