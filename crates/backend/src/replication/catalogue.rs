@@ -30,7 +30,7 @@ impl Row {
         self.take().and_then(|value| value.bytes().next()).unwrap_or(0)
     }
 
-    pub(super) fn number<T: std::str::FromStr>(&mut self) -> Option<T> {
+    pub fn number<T: std::str::FromStr>(&mut self) -> Option<T> {
         self.take()?.parse().ok()
     }
 }

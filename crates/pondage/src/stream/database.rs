@@ -16,11 +16,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::keeping::{Event, Keeping, Login, Look};
+use super::keeping::{ask, Event, Keeping, Login, Look};
 use super::{copying, Clock, Options, State, Tap};
 use crate::config::PoolConfig;
 use crate::control::dial::{Dialer, CLOSED};
 use crate::control::messages::OpenError;
+use crate::control::open::Session;
 use crate::control::transport::Transport;
 
 /// Between a loss and the next try: doubled after each try that came to nothing.
@@ -159,13 +160,14 @@ impl Database {
         keeping.prepare().await?;
         self.looked(&keeping.look(), None);
         let server = keeping.keeper.server().clone();
-        let session =
-            login.open(&STREAM_SETTINGS).await.map_err(|error| {
-                match Missing::at_login(&server, &error.code, &error.message) {
-                    Some(missing) => Ended::Refused(missing),
-                    None => unopened(&error),
-                }
-            })?;
+        let mut session = login.open(&STREAM_SETTINGS).await.map_err(|error| {
+            match Missing::at_login(&server, &error.code, &error.message) {
+                Some(missing) => Ended::Refused(missing),
+                None => unopened(&error),
+            }
+        })?;
+        let started = started(&mut session).await.map_err(Ended::Lost)?;
+        self.consumer.comes_from(started);
         let slot = slot_name();
         keeping.keeper.create_slot(&slot);
         let tables = keeping.keeper.published().to_vec();
@@ -360,6 +362,15 @@ async fn stopped(tap: &Tap) {
     while !tap.stopped() {
         tap.0.stop.notified().await;
     }
+}
+
+/// When the server was started, in microseconds since 2000.
+async fn started(session: &mut Session) -> Result<i64, String> {
+    const STARTED: &str = "SELECT (extract(epoch FROM pg_postmaster_start_time() - \
+                           '2000-01-01 00:00:00+00'::timestamptz) * 1000000)::int8";
+    let rows = ask(session, STARTED).await?.map_err(|error| error.to_string())?;
+    let started = rows.into_iter().next().and_then(|mut row| row.number());
+    started.ok_or_else(|| "the server does not say when it was started".to_owned())
 }
 
 /// No other slot of the server has it: several processes may have one number, in containers.
