@@ -4,6 +4,8 @@
 //! answer it: a hit is a mirror's.
 
 mod definitions;
+mod failing_over;
+mod forwarder;
 mod fresh;
 mod large;
 mod losses;
