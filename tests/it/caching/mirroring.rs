@@ -7,11 +7,14 @@ mod definitions;
 mod failing_over;
 mod forwarder;
 mod fresh;
+mod kills;
 mod large;
 mod losses;
+mod pinned;
 mod rights;
 mod statements;
 mod visible;
+mod workers;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
