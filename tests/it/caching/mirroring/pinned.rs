@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::super::place::{Cached, Place};
 use super::super::reloads::reload;
 use super::Mirrored;
-use crate::kit::wait;
+use crate::kit::cluster::{APP, APP_PASSWORD};
+use crate::kit::{wait, WireClient};
 
 const SET_UP: &str = "create schema s;
     create table t(id int primary key, n int not null, s text);
@@ -88,6 +89,33 @@ fn a_configuration_adds_tables_and_takes_them_away_by_reload() {
     are_ready(&place, &[("public.t", "id, s", "300")]);
     client.run("drop mirror t");
     are_ready(&place, &[]);
+}
+
+#[test]
+fn what_is_configured_is_mirrored_again_from_another_server_and_in_another_mode() {
+    const COUNT: &str = "select count(*) from t where id < {}";
+    let place = Place::start(SET_UP);
+    configure(&place, &["t"]);
+    are_ready(&place, &[("public.t", "id, n, s", "300")]);
+    let other = place.cluster().database();
+    let address = place.cluster().address();
+    WireClient::login(&address, APP, APP_PASSWORD, &other.name).run(&SET_UP.replace("300", "40"));
+    let section = format!("databases.{}", place.database.name);
+    for (name, rows) in [(&other.name, "40"), (&place.database.name, "300")] {
+        reload(&place, &section, "dbname", &format!("{name:?}"));
+        are_ready(&place, &[("public.t", "id, n, s", rows)]);
+        assert_eq!(place.client().mirror(COUNT), [[Some(rows.to_owned())]]);
+    }
+    reload(&place, "cache", "mode", "\"off\"");
+    wait::until("no mirror", || {
+        let rows = place.gateway.show("mirrors");
+        rows.len() == 1 && rows[0]["state"] == "off"
+    });
+    place.client().never_hits(&super::unheard(COUNT));
+    reload(&place, "cache", "mode", "\"auto\"");
+    place.client();
+    are_ready(&place, &[("public.t", "id, n, s", "300")]);
+    assert_eq!(place.client().mirror(COUNT), [[Some("300".to_owned())]]);
 }
 
 #[test]
