@@ -1,10 +1,12 @@
 //! C17: a standby takes over, with all that it had of the log.
 
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
 use super::super::place::{Cached, Place};
 use super::forwarder::{Forwarder, COPIES, STREAM};
 use super::losses::{steps, ALL, POINT, SET_UP};
-use super::Mirrored;
-use crate::kit::cluster::Cluster;
+use super::{Ends, Mirrored};
+use crate::kit::cluster::{Cluster, APP, APP_PASSWORD};
 use crate::kit::{wait, WireClient};
 
 /// Rows that are lost with the old server have more than this.
@@ -50,11 +52,10 @@ impl Pair {
     }
 
     /// The server is gone at once, and the standby takes its place.
-    fn fails_over(&mut self) {
+    fn takes_over(&self) {
         self.place.cluster().crash();
         self.standby.superuser("postgres").run("select pg_promote()");
         self.address.moves_to(self.standby.port);
-        self.place.moves_to(self.standby);
     }
 
     /// Waits for a gateway that serves, and for clients that were there before.
@@ -114,7 +115,8 @@ fn fails_over(when: When, loses: bool, silent: Silent) {
         pair.address.hold(STREAM, 0);
     }
     reader.unheard_one(POINT);
-    pair.fails_over();
+    pair.takes_over();
+    pair.place.moves_to(pair.standby);
     pair.is_back([&mut writer, &mut reader]);
     let got = reader.unheard_one(POINT);
     assert_eq!(got, last.to_string(), "{what}, hit: {}", reader.was_hit());
@@ -153,4 +155,96 @@ fn trap_c17_a_standby_takes_over_and_the_stream_has_told_more_than_it_has() {
 #[test]
 fn trap_c17_a_standby_takes_over_and_the_stream_had_told_too_little() {
     fails_over(When::Stands, true, Silent::BeforeTheLoss);
+}
+
+/// A client of a gateway whose server may be away.
+fn client(place: &Place) -> WireClient {
+    let parameters = [("user", APP), ("database", place.database.name.as_str())];
+    wait::for_some("a gateway that lets clients in", || {
+        WireClient::try_login(&place.gateway.address(), APP_PASSWORD, &parameters).ok()
+    })
+}
+
+/// What was acknowledged, and by which server: the first has 0, the second 2.
+struct Told {
+    n: AtomicI64,
+    server: AtomicI64,
+    stop: AtomicBool,
+}
+
+impl Told {
+    fn goes_on(&self) -> bool {
+        !self.stop.load(Ordering::SeqCst)
+    }
+
+    fn server(&self) -> i64 {
+        self.server.load(Ordering::SeqCst)
+    }
+
+    /// Writes as long as it goes on.
+    fn writes(&self, place: &Place) {
+        let (mut writer, mut n) = (client(place), 0);
+        while self.goes_on() {
+            n += 1;
+            let server = self.server();
+            let done = writer.try_query(&format!("update t set n = {n} where id = 1"));
+            match done.is_some_and(|replies| replies.iter().all(|reply| reply.tag != b'E')) {
+                true if self.server() == server => self.n.store(n, Ordering::SeqCst),
+                true => {}
+                false => writer = client(place),
+            }
+        }
+    }
+
+    /// Reads as long as it goes on; how many answers of the second server's time were a mirror's.
+    fn reads(&self, place: &Place) -> usize {
+        let (mut reader, mut hits) = (client(place), 0);
+        while self.goes_on() {
+            let server = self.server();
+            let least = self.n.load(Ordering::SeqCst);
+            let replies = reader.try_query(&super::unheard(POINT)).unwrap_or_default();
+            let Some(row) = replies.iter().find(|reply| reply.tag == b'D') else {
+                reader = client(place);
+                continue;
+            };
+            let got = row.values()[0].clone();
+            let n: i64 = got.expect("a number").parse().expect("a number");
+            let hit = reader.try_query("explain last statement").unwrap_or_default();
+            let hit = format!("{hit:?}").contains("Way: cache");
+            // While one takes over, what was acknowledged may be lost with the other.
+            if server != 1 && self.server() == server {
+                assert!(n >= least, "{n} where {least} was told, server {server}, hit: {hit}");
+                hits += usize::from(hit && server == 2);
+            }
+        }
+        hits
+    }
+}
+
+#[test]
+fn trap_c17_a_standby_takes_over_while_everybody_reads_and_writes() {
+    let pair = Pair::start();
+    pair.place.client().run("mirror table t");
+    pair.place.mirrors(&[POINT]);
+    let [n, server] = [0, 0].map(AtomicI64::new);
+    let told = Told { n, server, stop: AtomicBool::new(false) };
+    let hits: usize = std::thread::scope(|scope| {
+        let ends = Ends(&told.stop);
+        scope.spawn(|| told.writes(&pair.place));
+        let readers = [(); 3].map(|()| scope.spawn(|| told.reads(&pair.place)));
+        wait::until("some writes", || told.n.load(Ordering::SeqCst) >= 50);
+        told.server.store(1, Ordering::SeqCst);
+        pair.takes_over();
+        told.n.store(0, Ordering::SeqCst);
+        told.server.store(2, Ordering::SeqCst);
+        wait::until("writes to the other server", || told.n.load(Ordering::SeqCst) > 0);
+        let from = pair.place.figure("mirrored_total");
+        wait::until("mirrors of the other server", || {
+            pair.place.figure("mirrored_total") > from + 100
+        });
+        drop(ends);
+        readers.into_iter().map(|reader| reader.join().expect("a reader")).sum()
+    });
+    assert!(hits > 50, "only {hits} answers by mirrors");
+    assert_eq!(pair.place.figure("mismatches_total"), 0);
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use super::super::place::{Cached, Place, Rows};
-use super::Mirrored;
+use super::{Ends, Mirrored};
 use crate::kit::WireClient;
 
 const SET_UP: &str = "create table t(id int primary key, n int not null, s text);
@@ -78,6 +78,7 @@ fn what_a_client_of_one_worker_was_told_all_others_see_from_then_on() {
     let (told, stop) = (AtomicI64::new(0), AtomicBool::new(false));
     let mut writer = place.client();
     let hits: usize = std::thread::scope(|scope| {
+        let ends = Ends(&stop);
         let readers = clients.into_iter().take(READERS).map(|mut reader| {
             let (told, stop) = (&told, &stop);
             scope.spawn(move || {
@@ -98,7 +99,7 @@ fn what_a_client_of_one_worker_was_told_all_others_see_from_then_on() {
             writer.run(&format!("update t set n = {n} where id = 1"));
             told.store(n, Ordering::SeqCst);
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(ends);
         readers.into_iter().map(|reader| reader.join().expect("a reader")).sum()
     });
     assert!(hits >= 30, "only {hits} answers by mirrors");
