@@ -98,7 +98,7 @@ enum Told {
     Procedures(Vec<Arc<Procedure>>),
     Blocked(Vec<(u32, u32)>),
     Table(Result<Definition, Unfit>),
-    Snapshot(String),
+    Snapshot(String, i64),
 }
 
 /// A database. Several names in the configuration may mean one.
@@ -331,7 +331,8 @@ impl Judges {
         }
     }
 
-    /// Which transactions have ended, as `pg_current_snapshot` says it.
+    /// Which transactions have ended, as `pg_current_snapshot` says it, and when the server was
+    /// started.
     ///
     /// # Errors
     /// As [`Judges::judge`].
@@ -339,9 +340,9 @@ impl Judges {
         &self,
         config: &PoolConfig,
         proven: Option<Credential>,
-    ) -> Result<String, String> {
+    ) -> Result<(String, i64), String> {
         match self.ask(&Key::of(config), config, proven, What::Snapshot).await? {
-            Told::Snapshot(snapshot) => Ok(snapshot),
+            Told::Snapshot(snapshot, server) => Ok((snapshot, server)),
             _ => Err("something else was told".to_owned()),
         }
     }
@@ -606,7 +607,10 @@ impl Task {
         let (parsed, call, lanes) = match what {
             What::Statement { parsed, call, lanes } => (&**parsed, call, *lanes),
             What::Blocked => return Ok(Told::Blocked(connection.blocked().await?)),
-            What::Snapshot => return Ok(Told::Snapshot(connection.snapshot().await?)),
+            What::Snapshot => {
+                let (snapshot, server) = connection.snapshot().await?;
+                return Ok(Told::Snapshot(snapshot, server));
+            }
             What::Table(wanted) => {
                 let found = connection.table(wanted, &self.key.user).await?;
                 return Ok(Told::Table(found));

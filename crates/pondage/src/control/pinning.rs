@@ -79,8 +79,9 @@ impl Control {
         let Some(pool) = self.config.load().stream_pool(database) else { return };
         let started = shared.starts();
         // What keeps it from being asked is logged where it is.
-        let Ok(text) = self.judges.snapshot(&pool, self.proven(&pool)).await else { return };
-        if let Some(snapshot) = Snapshot::parse(text.as_bytes()) {
+        let asked = self.judges.snapshot(&pool, self.proven(&pool)).await;
+        let Ok((text, server)) = asked else { return };
+        if let Some(snapshot) = Snapshot::parse(text.as_bytes()).filter(|_| shared.is_of(server)) {
             shared.settle(snapshot, started);
         }
     }

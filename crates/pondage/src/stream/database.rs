@@ -16,12 +16,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::keeping::{ask, Event, Keeping, Login, Look};
+use super::keeping::{started, Event, Keeping, Login, Look};
 use super::{copying, Clock, Options, State, Tap};
 use crate::config::PoolConfig;
 use crate::control::dial::{Dialer, CLOSED};
 use crate::control::messages::OpenError;
-use crate::control::open::Session;
 use crate::control::transport::Transport;
 
 /// Between a loss and the next try: doubled after each try that came to nothing.
@@ -180,7 +179,7 @@ impl Database {
             standing.state = State::Preparing("transactions that were running");
         });
         let (transport, received) = session.into_parts();
-        Ok((keeping, Stream { client, transport, received }))
+        Ok((keeping, Stream { client, started, transport, received }))
     }
 
     /// From the slot to the end.
@@ -203,7 +202,8 @@ impl Database {
             if stream.client.phase() == Phase::Streaming && !self.begun {
                 self.begun = true;
                 self.follows();
-                self.copying.spawn(copying::run(self.tap.clone(), login.clone()));
+                let copies = copying::run(self.tap.clone(), login.clone(), stream.started);
+                self.copying.spawn(copies);
                 // The receiver lives as long as the sender.
                 let _ = begun.send(true);
             }
@@ -314,6 +314,8 @@ impl Drop for Database {
 /// The connection that streams.
 struct Stream {
     client: Client,
+    /// When its server was.
+    started: i64,
     transport: Transport,
     received: Vec<u8>,
 }
@@ -362,15 +364,6 @@ async fn stopped(tap: &Tap) {
     while !tap.stopped() {
         tap.0.stop.notified().await;
     }
-}
-
-/// When the server was started, in microseconds since 2000.
-async fn started(session: &mut Session) -> Result<i64, String> {
-    const STARTED: &str = "SELECT (extract(epoch FROM pg_postmaster_start_time() - \
-                           '2000-01-01 00:00:00+00'::timestamptz) * 1000000)::int8";
-    let rows = ask(session, STARTED).await?.map_err(|error| error.to_string())?;
-    let started = rows.into_iter().next().and_then(|mut row| row.number());
-    started.ok_or_else(|| "the server does not say when it was started".to_owned())
 }
 
 /// No other slot of the server has it: several processes may have one number, in containers.

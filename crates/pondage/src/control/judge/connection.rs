@@ -5,6 +5,7 @@
 //! have changed is out of reach: see `catalogue.rs`.
 
 use backend::login::{Credential, ServerError};
+use backend::replication::catalogue::moment;
 use wire::pg::backend::tag;
 use wire::pg::frontend;
 
@@ -43,8 +44,13 @@ LIMIT 256::pg_catalog.int4",
 );
 
 /// By its older name, which every version knows.
-const SNAPSHOT: (&str, &str) =
-    ("snapshot", "SELECT pg_catalog.txid_current_snapshot()::pg_catalog.text");
+const SNAPSHOT: (&str, &str) = (
+    "snapshot",
+    r"
+SELECT pg_catalog.txid_current_snapshot()::pg_catalog.text,
+  pg_catalog.encode(
+    pg_catalog.timestamptz_send(pg_catalog.pg_postmaster_start_time()), 'hex'::pg_catalog.text)",
+);
 
 /// How the connection itself works: it must wait for nobody for long (a definition under change
 /// is locked), write nothing and compile nothing. Not every version knows every name.
@@ -295,10 +301,11 @@ impl Connection {
         Ok(rows.map(|mut row| (row.number(), row.number())).collect())
     }
 
-    /// Which transactions have ended.
-    pub async fn snapshot(&mut self) -> Result<String, Failure> {
+    /// Which transactions have ended, and when the server was started that says so.
+    pub async fn snapshot(&mut self) -> Result<(String, i64), Failure> {
         let rows = self.ask(&[(SNAPSHOT.0, &[])]).await?.into_iter().flatten();
-        Ok(rows.map(|mut row| row.text()).next().unwrap_or_default())
+        let said = rows.map(|mut row| (row.text(), moment(&row.text()).unwrap_or_default())).next();
+        Ok(said.unwrap_or_default())
     }
 
     /// The types of a text's parameters and of the columns of its result. `types` are the
