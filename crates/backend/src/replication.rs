@@ -59,11 +59,17 @@ pub enum Ended {
 /// they count.
 ///
 /// ```text
-/// began { relation* begin (relation | row | truncate)* commit
+/// comes_from began { relation* begin (relation | row | truncate)* commit
 ///       | streaming (relation | row | truncate | abort)*  ... commit | abort
 ///       | progress | published | redefined }*  lost
 /// ```
 pub trait Changes {
+    /// The next stream comes from the server that was started then, in its microseconds since 2000:
+    /// one that takes over for another was started at another time.
+    fn comes_from(&mut self, started: i64) {
+        let _ = started;
+    }
+
     /// A stream begins: transactions that commit behind `lsn` are told, as far as they change
     /// these tables. Nothing that an earlier stream told is of use any more.
     fn began(&mut self, lsn: u64, tables: &[PublishedTable]);

@@ -186,6 +186,10 @@ fn by_oid(tables: &[PublishedTable]) -> Published {
 }
 
 impl Changes for Applier {
+    fn comes_from(&mut self, started: i64) {
+        self.shared.comes_from(started);
+    }
+
     fn began(&mut self, lsn: u64, tables: &[PublishedTable]) {
         self.open = Open::default();
         self.feed.clear();

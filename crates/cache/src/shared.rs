@@ -13,7 +13,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
@@ -121,6 +121,8 @@ pub struct Shared {
     settled: AtomicU64,
     following: AtomicBool,
     starts: AtomicU64,
+    /// When the server was started that the stream comes from.
+    server: AtomicI64,
     definitions: AtomicU64,
     /// The lowest position that somebody waits for.
     wanted: AtomicU64,
@@ -192,6 +194,7 @@ impl Shared {
             settled: AtomicU64::new(0),
             following: AtomicBool::new(false),
             starts: AtomicU64::new(0),
+            server: AtomicI64::new(0),
             definitions: AtomicU64::new(0),
             wanted: AtomicU64::new(u64::MAX),
             wake,
@@ -256,6 +259,12 @@ impl Shared {
     /// to [`Shared::settle`].
     pub fn starts(&self) -> u64 {
         self.starts.load(Ordering::Acquire)
+    }
+
+    /// Whether the stream comes from the server that was started then, so that positions in its log
+    /// can be compared. Another may have taken its place, with another log.
+    pub fn is_of(&self, started: i64) -> bool {
+        self.server.load(Ordering::Acquire) == started
     }
 
     /// Something was heard from the server, if only that it lives.
@@ -347,6 +356,11 @@ impl Shared {
 
 /// What the applier says.
 impl Shared {
+    /// The next stream comes from the server that was started then.
+    pub(crate) fn comes_from(&self, started: i64) {
+        self.server.store(started, Ordering::Release);
+    }
+
     /// A stream begins. All tags are raised: what has happened before was not told.
     pub(crate) fn begin(&self, lsn: u64, tables: HashMap<u32, PublishedTable>) {
         let number = self.number.load(Ordering::Relaxed) + 1;
@@ -358,6 +372,9 @@ impl Shared {
             let start = Some(Start { number, running: None });
             *unsettled = Unsettled { start, ..Unsettled::default() };
             self.starts.fetch_add(1, Ordering::AcqRel);
+            // The log of a server that has taken over may be shorter: nothing of this stream is
+            // shown up to where the last one was.
+            self.lsn.store(0, Ordering::SeqCst);
             self.mirrors.restart();
         }
         self.number.store(number, Ordering::Release);

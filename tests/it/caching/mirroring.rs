@@ -4,14 +4,19 @@
 //! answer it: a hit is a mirror's.
 
 mod definitions;
+mod failing_over;
+mod forwarder;
 mod fresh;
+mod kills;
 mod large;
 mod losses;
+mod pinned;
 mod rights;
 mod statements;
 mod visible;
+mod workers;
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use super::place::{Cached, Place, Rows};
 use crate::kit::{wait, WireClient};
@@ -48,6 +53,15 @@ impl Mirrored for WireClient {
     #[track_caller]
     fn mirror(&mut self, sql: &str) -> Rows {
         self.warm_by(&unheard(sql), |client| client.unheard_rows(sql))
+    }
+}
+
+/// Has a test's threads end, also when it fails: those that look at this.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 

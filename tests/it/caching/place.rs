@@ -31,7 +31,7 @@ impl Place {
 
     #[track_caller]
     pub fn start_with(set_up: &str, settings: impl FnOnce(Config) -> Config) -> Place {
-        Place::start_in(cluster(), set_up, settings)
+        Place::start_in(cluster(), cluster().port, set_up, settings)
     }
 
     /// In a cluster of its own, with these lines of postgresql.conf. It stays until the process of
@@ -48,19 +48,26 @@ impl Place {
         settings: impl FnOnce(Config) -> Config,
     ) -> Place {
         let alone: &Cluster = Box::leak(Box::new(Cluster::start("caching", lines)));
-        Place::start_in(alone, set_up, settings)
+        Place::start_in(alone, alone.port, set_up, settings)
+    }
+
+    /// In this cluster, which the gateway reaches at another port.
+    #[track_caller]
+    pub fn start_behind(cluster: &'static Cluster, port: u16, set_up: &str) -> Place {
+        Place::start_in(cluster, port, set_up, |config| config)
     }
 
     #[track_caller]
     fn start_in(
         cluster: &'static Cluster,
+        at: u16,
         set_up: &str,
         settings: impl FnOnce(Config) -> Config,
     ) -> Place {
         let database = cluster.database();
         let port = format!("databases.{}.port", database.name);
         let config = Config::of(&database)
-            .set(&port, i64::from(cluster.port))
+            .set(&port, i64::from(at))
             .set("cache.mode", "auto")
             .set("cache.user", APP)
             .set("auth.admin_users", ["admin", APP])
@@ -104,6 +111,11 @@ impl Place {
 
     pub fn cluster(&self) -> &'static Cluster {
         self.cluster
+    }
+
+    /// Another server has its database from now on.
+    pub fn moves_to(&mut self, cluster: &'static Cluster) {
+        self.cluster = cluster;
     }
 
     /// One of the cache's figures.

@@ -11,7 +11,7 @@ const SET_UP: &str = "create table t(id int primary key, n int not null);
 const READ: &str = "select n from t where id = 1";
 
 /// The configuration with a section's line replaced or added, from now on.
-fn reload(place: &Place, section: &str, key: &str, value: &str) {
+pub fn reload(place: &Place, section: &str, key: &str, value: &str) {
     let text = fs::read_to_string(&place.gateway.file).expect("a configuration");
     let mut within = false;
     let mut lines: Vec<String> = Vec::new();

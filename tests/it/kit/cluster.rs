@@ -62,6 +62,33 @@ impl Cluster {
     /// A cluster of its own for a test that stops the server or needs other settings; each of
     /// `settings` is a line of postgresql.conf.
     pub fn start(what: &str, settings: &[&str]) -> Cluster {
+        let cluster = Cluster::empty(what);
+        cluster.init();
+        cluster.configure(settings);
+        cluster.launch();
+        cluster.create_roles();
+        cluster
+    }
+
+    /// Another server that follows this one by its log, until it is promoted.
+    #[track_caller]
+    pub fn standby(&self) -> Cluster {
+        let standby = Cluster::empty("standby");
+        let port = self.port;
+        let conninfo = format!("host=127.0.0.1 port={port} user={APP} password='{APP_PASSWORD}'");
+        let data = standby.data();
+        let options = ["-D", &data, "-d", &conninfo, "-R", "-X", "stream", "-c", "fast", "-N"];
+        standby.run("pg_basebackup", &options);
+        let conf = Path::new(&data).join("postgresql.auto.conf");
+        // The last line of a setting counts.
+        let copied = fs::read_to_string(&conf).expect("postgresql.auto.conf");
+        fs::write(&conf, format!("{copied}\n{}", standby.settings())).expect("its own settings");
+        standby.launch();
+        standby
+    }
+
+    /// A directory with certificates, a port, and nothing that runs.
+    fn empty(what: &str) -> Cluster {
         let directory = Directory::new(what);
         let certificates = certificates::write_to(directory.path());
         fs::set_permissions(&certificates.key, fs::Permissions::from_mode(0o600)).expect("chmod");
@@ -79,10 +106,6 @@ impl Cluster {
             guard: None,
         };
         cluster.guard = Some(cluster.spawn_guard());
-        cluster.init();
-        cluster.configure(settings);
-        cluster.launch();
-        cluster.create_roles();
         cluster
     }
 
@@ -194,14 +217,15 @@ impl Cluster {
         self.run("initdb", &[&options[..], &["-D", &data]].concat());
     }
 
-    fn configure(&self, settings: &[&str]) {
+    /// Lines that every server has.
+    fn settings(&self) -> String {
         let socket = self.directory.display();
         let cert = self.certificates.cert.display();
         let key = self.certificates.key.display();
         let port = self.port;
         // While nobody commits, what open transactions have written is flushed, and so told to
         // streams, only after many times `wal_writer_delay`: seconds, if that is not made short.
-        let base = format!(
+        format!(
             "port = {port}\n\
              listen_addresses = '127.0.0.1, ::1'\n\
              unix_socket_directories = '{socket}'\n\
@@ -211,7 +235,10 @@ impl Cluster {
              max_wal_senders = 60\nmax_replication_slots = 60\n\
              wal_writer_delay = 10ms\n\
              timezone = 'UTC'\nlog_min_messages = warning\n"
-        );
+        )
+    }
+
+    fn configure(&self, settings: &[&str]) {
         let hba = "local   all          all                    trust\n\
                    hostssl all          tlsonly   all          scram-sha-256\n\
                    host    all          tlsonly   all          reject\n\
@@ -222,7 +249,7 @@ impl Cluster {
                    host    all          all       ::1/128      scram-sha-256\n\
                    host    replication  all       127.0.0.1/32 scram-sha-256\n";
         let data = Path::new(&self.data()).to_owned();
-        let conf = format!("{base}{}\n", settings.join("\n"));
+        let conf = format!("{}{}\n", self.settings(), settings.join("\n"));
         fs::write(data.join("postgresql.auto.conf"), conf).expect("postgresql.auto.conf");
         fs::write(data.join("pg_hba.conf"), hba).expect("pg_hba.conf");
     }

@@ -18,7 +18,7 @@ impl Row {
         self.0.next().flatten()
     }
 
-    pub(super) fn text(&mut self) -> String {
+    pub fn text(&mut self) -> String {
         self.take().unwrap_or_default()
     }
 
@@ -33,6 +33,11 @@ impl Row {
     pub(super) fn number<T: std::str::FromStr>(&mut self) -> Option<T> {
         self.take()?.parse().ok()
     }
+}
+
+/// Microseconds since 2000, from what `timestamptz_send` gives, in hexadecimal digits.
+pub fn moment(hex: &str) -> Option<i64> {
+    u64::from_str_radix(hex, 16).ok().map(u64::cast_signed)
 }
 
 pub(super) const VERSION: &str = "SELECT current_setting('server_version_num')";

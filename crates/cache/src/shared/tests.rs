@@ -160,3 +160,37 @@ fn what_is_waited_for_is_told_to_the_stream() {
     assert!(!shared.want(30));
     assert_eq!(WANTED.load(Ordering::Relaxed), 30);
 }
+
+/// While a stream begins a snapshot may come that was asked for just now.
+#[test]
+fn a_server_with_a_shorter_log_does_not_show_up_to_where_the_last_one_was() {
+    let shared = shared();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                shared.settle(snapshot("900:900:"), shared.starts());
+            }
+        });
+        let mut furthest = 0;
+        for _ in 0..5_000 {
+            shared.begin(1_000, HashMap::new());
+            shared.lose("it fails over");
+            shared.begin(10, HashMap::new());
+            furthest = furthest.max(shared.mirrors.shown());
+            shared.lose("it fails back");
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(furthest, 10);
+    });
+}
+
+#[test]
+fn positions_are_compared_with_those_of_the_same_server_alone() {
+    let shared = followed();
+    shared.comes_from(7);
+    assert!(shared.is_of(7) && !shared.is_of(8));
+    shared.lose("it fails over");
+    shared.comes_from(8);
+    assert!(shared.is_of(8) && !shared.is_of(7));
+}

@@ -202,6 +202,13 @@ impl Timed {
 }
 
 impl Changes for Timed {
+    fn comes_from(&mut self, started: i64) {
+        let closed = self.gate.lock();
+        if !*closed {
+            self.applier.comes_from(started);
+        }
+    }
+
     fn began(&mut self, lsn: u64, tables: &[PublishedTable]) {
         let closed = self.gate.lock();
         if !*closed {

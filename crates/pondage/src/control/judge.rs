@@ -42,7 +42,7 @@ use crate::config::{CacheMode, Calls, Host, MirrorDefinition, PoolConfig};
 use crate::procedures::{Procedure, Procedures};
 use crate::route::{Verdict, Writes};
 use calls::{Bodies, Looking};
-use connection::{Connection, Failure};
+use connection::{Connection, Failure, Unreached};
 use statement::Parsed;
 
 /// Connections for catalogue look-ups at one time.
@@ -74,9 +74,12 @@ const JUDGING_MAX: Duration = Duration::from_secs(20);
 /// The time until an answer, waiting for others included.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-/// After a connection could not be had, nobody tries again for so long. What else goes wrong is
+/// After a connection was refused for good, nobody tries again for so long. What else goes wrong is
 /// logged as seldom.
 const PAUSE: Duration = Duration::from_secs(30);
+
+/// The same for a server that is not there: it, or the one that takes over, may be back soon.
+const PAUSE_SHORT: Duration = Duration::from_secs(1);
 
 /// Connections that could not be had, remembered until their pause is over.
 const FAILED_MAX: usize = 1024;
@@ -95,7 +98,7 @@ enum Told {
     Procedures(Vec<Arc<Procedure>>),
     Blocked(Vec<(u32, u32)>),
     Table(Result<Definition, Unfit>),
-    Snapshot(String),
+    Snapshot(String, i64),
 }
 
 /// A database. Several names in the configuration may mean one.
@@ -156,11 +159,19 @@ struct Kept {
     bytes: usize,
 }
 
+/// There is no connection.
+struct Failed {
+    why: String,
+    /// Nobody tries before.
+    until: Instant,
+    /// When it was last said in the log.
+    logged: Instant,
+}
+
 #[derive(Default)]
 struct State {
     queues: HashMap<Key, mpsc::Sender<Question>>,
-    /// Why there is no connection, and when there was none.
-    failed: HashMap<Key, (Instant, String)>,
+    failed: HashMap<Key, Failed>,
     kept: HashMap<(Key, Wishes, Box<[u8]>), Kept>,
     /// What they take, about.
     kept_bytes: usize,
@@ -320,7 +331,8 @@ impl Judges {
         }
     }
 
-    /// Which transactions have ended, as `pg_current_snapshot` says it.
+    /// Which transactions have ended, as `pg_current_snapshot` says it, and when the server was
+    /// started.
     ///
     /// # Errors
     /// As [`Judges::judge`].
@@ -328,9 +340,9 @@ impl Judges {
         &self,
         config: &PoolConfig,
         proven: Option<Credential>,
-    ) -> Result<String, String> {
+    ) -> Result<(String, i64), String> {
         match self.ask(&Key::of(config), config, proven, What::Snapshot).await? {
-            Told::Snapshot(snapshot) => Ok(snapshot),
+            Told::Snapshot(snapshot, server) => Ok((snapshot, server)),
             _ => Err("something else was told".to_owned()),
         }
     }
@@ -361,9 +373,9 @@ impl Judges {
     ) -> Result<(), String> {
         let mut state = lock(&self.state);
         let now = Instant::now();
-        state.failed.retain(|_, (since, _)| now.duration_since(*since) < PAUSE);
-        if let Some((_, why)) = state.failed.get(key) {
-            return Err(why.clone());
+        state.failed.retain(|_, failed| now < failed.until || failed.logged.elapsed() < PAUSE);
+        if let Some(failed) = state.failed.get(key).filter(|failed| now < failed.until) {
+            return Err(failed.why.clone());
         }
         state.queues.retain(|_, queue| !queue.is_closed());
         if !state.queues.contains_key(key) && state.queues.len() >= CONNECTIONS_MAX {
@@ -535,7 +547,7 @@ impl Task {
                 Ok(answer) => answer,
                 Err(unreached) => {
                     self.failed(&unreached);
-                    return refuse_all(reply, questions, &unreached);
+                    return refuse_all(reply, questions, &unreached.why);
                 }
             };
             if let Err(why) = &answer {
@@ -551,7 +563,12 @@ impl Task {
 
     /// # Errors
     /// When there is no connection to be had.
-    async fn answer(&self, live: &mut Live, what: &What, database: &str) -> Result<Answer, String> {
+    async fn answer(
+        &self,
+        live: &mut Live,
+        what: &What,
+        database: &str,
+    ) -> Result<Answer, Unreached> {
         loop {
             let used = live.take().filter(|(_, since)| since.elapsed() < AGE_MAX);
             let fresh = used.is_none();
@@ -590,7 +607,10 @@ impl Task {
         let (parsed, call, lanes) = match what {
             What::Statement { parsed, call, lanes } => (&**parsed, call, *lanes),
             What::Blocked => return Ok(Told::Blocked(connection.blocked().await?)),
-            What::Snapshot => return Ok(Told::Snapshot(connection.snapshot().await?)),
+            What::Snapshot => {
+                let (snapshot, server) = connection.snapshot().await?;
+                return Ok(Told::Snapshot(snapshot, server));
+            }
             What::Table(wanted) => {
                 let found = connection.table(wanted, &self.key.user).await?;
                 return Ok(Told::Table(found));
@@ -625,13 +645,23 @@ impl Task {
         Looking { connection, bodies, procedures, place, database }
     }
 
-    fn failed(&mut self, why: &str) {
+    fn failed(&mut self, unreached: &Unreached) {
+        let Unreached { why, permanent } = unreached;
+        let now = Instant::now();
+        let until = now + if *permanent { PAUSE } else { PAUSE_SHORT };
+        let logged = {
+            let mut state = lock(&self.state);
+            if state.failed.len() >= FAILED_MAX {
+                state.failed.clear();
+            }
+            let before = state.failed.get(&self.key).map(|before| before.logged);
+            let lately = before.filter(|logged| logged.elapsed() < PAUSE);
+            let (why, logged) = (why.clone(), lately.unwrap_or(now));
+            state.failed.insert(self.key.clone(), Failed { why, until, logged });
+            lately
+        };
+        self.logged = self.logged.max(logged);
         self.log(why);
-        let mut state = lock(&self.state);
-        if state.failed.len() >= FAILED_MAX {
-            state.failed.clear();
-        }
-        state.failed.insert(self.key.clone(), (Instant::now(), why.to_owned()));
     }
 
     fn log(&mut self, why: &str) {

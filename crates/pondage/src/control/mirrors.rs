@@ -212,11 +212,12 @@ impl Registry {
         pins
     }
 
-    /// The catalogues were asked about one of [`Registry::all`], which may be gone by now.
-    pub fn found(&self, pin: &Pin, found: Result<Arc<Wish>, String>, looked: Looked) {
+    /// What is known of one of [`Registry::all`], which may be gone by now. `looked`: none if the
+    /// catalogues could not be asked.
+    pub fn found(&self, pin: &Pin, found: Result<Arc<Wish>, String>, looked: Option<Looked>) {
         let mut state = self.state();
         if let Some(known) = state.pins.iter_mut().find(|known| known.number == pin.number) {
-            (known.found, known.looked) = (Some(found), Some(looked));
+            (known.found, known.looked) = (Some(found), looked);
         }
     }
 

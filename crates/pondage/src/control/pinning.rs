@@ -60,10 +60,12 @@ impl Control {
 
     async fn look_at_mirror(&self, pin: &Pin, shared: &Shared) {
         let looked = Looked { definitions: shared.definitions(), at: Instant::now() };
-        let found = match self.mirrorable(&pin.database, &pin.wanted).await {
-            Ok(Ok(definition)) => Ok(self.wish(pin, shared, definition)),
-            Ok(Err(unfit)) => Err(unfit.message),
-            Err(why) => Err(why),
+        let (found, looked) = match self.mirrorable(&pin.database, &pin.wanted).await {
+            Ok(Ok(definition)) => (Ok(self.wish(pin, shared, definition)), Some(looked)),
+            Ok(Err(unfit)) => (Err(unfit.message), Some(looked)),
+            // They are asked again with the next look, and what they have said counts until then.
+            Err(_) if pin.oid().is_some() => return,
+            Err(why) => (Err(why), None),
         };
         if let (Err(why), true) = (&found, pin.why_not().is_none()) {
             let (db, table) = (&pin.database, &pin.wanted.table);
@@ -77,8 +79,9 @@ impl Control {
         let Some(pool) = self.config.load().stream_pool(database) else { return };
         let started = shared.starts();
         // What keeps it from being asked is logged where it is.
-        let Ok(text) = self.judges.snapshot(&pool, self.proven(&pool)).await else { return };
-        if let Some(snapshot) = Snapshot::parse(text.as_bytes()) {
+        let asked = self.judges.snapshot(&pool, self.proven(&pool)).await;
+        let Ok((text, server)) = asked else { return };
+        if let Some(snapshot) = Snapshot::parse(text.as_bytes()).filter(|_| shared.is_of(server)) {
             shared.settle(snapshot, started);
         }
     }

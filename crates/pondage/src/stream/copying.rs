@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 use wire::pg::frontend;
 
-use super::keeping::{ask, Login};
+use super::keeping::{ask, started, Login};
 use super::{lock, Tap};
 use crate::control::dial::CLOSED;
 use crate::control::open::Session;
@@ -44,6 +44,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Between two looks at who waits for the copy.
 const LOOKS_APART: Duration = Duration::from_millis(500);
+
+/// Why nothing is copied while a stream has not noticed that another server has taken over.
+const OTHER_SERVER: &str = "another server answers than the one that is followed";
 
 /// Why a copy has failed that was under way, or waited, when its stream ended.
 const ENDED: &str = "the stream has ended";
@@ -118,10 +121,11 @@ impl Copies {
 }
 
 /// Copies what is asked for, for as long as it is not dropped.
-pub async fn run(tap: Tap, login: Login) {
+/// From the server that was started then.
+pub async fn run(tap: Tap, login: Login, server: i64) {
     loop {
         let mut copy = tap.0.copies.next().await;
-        let done = copy.run(&login).await;
+        let done = copy.run(&login, server).await;
         copy.end(done);
     }
 }
@@ -134,10 +138,13 @@ struct Copy {
 }
 
 impl Copy {
-    async fn run(&mut self, login: &Login) -> Result<(), String> {
+    async fn run(&mut self, login: &Login, server: i64) -> Result<(), String> {
         let Some(rows) = self.rows.as_deref_mut() else { return Ok(()) };
         let mut holder = Holder::new(std::mem::take(&mut self.sources))?;
         let mut session = open(login).await?;
+        if started(&mut session).await? != server {
+            return Err(OTHER_SERVER.to_owned());
+        }
         let mut todo = Todo::Ask(holder.begin());
         let held = loop {
             todo = match todo {

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::keeping::{Event, Keeping, Login, Look};
+use super::keeping::{started, Event, Keeping, Login, Look};
 use super::{copying, Clock, Options, State, Tap};
 use crate::config::PoolConfig;
 use crate::control::dial::{Dialer, CLOSED};
@@ -159,13 +159,14 @@ impl Database {
         keeping.prepare().await?;
         self.looked(&keeping.look(), None);
         let server = keeping.keeper.server().clone();
-        let session =
-            login.open(&STREAM_SETTINGS).await.map_err(|error| {
-                match Missing::at_login(&server, &error.code, &error.message) {
-                    Some(missing) => Ended::Refused(missing),
-                    None => unopened(&error),
-                }
-            })?;
+        let mut session = login.open(&STREAM_SETTINGS).await.map_err(|error| {
+            match Missing::at_login(&server, &error.code, &error.message) {
+                Some(missing) => Ended::Refused(missing),
+                None => unopened(&error),
+            }
+        })?;
+        let started = started(&mut session).await.map_err(Ended::Lost)?;
+        self.consumer.comes_from(started);
         let slot = slot_name();
         keeping.keeper.create_slot(&slot);
         let tables = keeping.keeper.published().to_vec();
@@ -178,7 +179,7 @@ impl Database {
             standing.state = State::Preparing("transactions that were running");
         });
         let (transport, received) = session.into_parts();
-        Ok((keeping, Stream { client, transport, received }))
+        Ok((keeping, Stream { client, started, transport, received }))
     }
 
     /// From the slot to the end.
@@ -201,7 +202,8 @@ impl Database {
             if stream.client.phase() == Phase::Streaming && !self.begun {
                 self.begun = true;
                 self.follows();
-                self.copying.spawn(copying::run(self.tap.clone(), login.clone()));
+                let copies = copying::run(self.tap.clone(), login.clone(), stream.started);
+                self.copying.spawn(copies);
                 // The receiver lives as long as the sender.
                 let _ = begun.send(true);
             }
@@ -312,6 +314,8 @@ impl Drop for Database {
 /// The connection that streams.
 struct Stream {
     client: Client,
+    /// When its server was.
+    started: i64,
     transport: Transport,
     received: Vec<u8>,
 }

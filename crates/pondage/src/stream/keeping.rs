@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backend::login::{Credential, ServerError};
-use backend::replication::catalogue::{Position, Row};
+use backend::replication::catalogue::{moment, Position, Row};
 use backend::replication::keeper::{Answer, Keeper, Todo};
 use backend::replication::plan::TableStanding;
 use backend::replication::{Ended, PublishedTable, SETTINGS};
@@ -45,6 +45,9 @@ const REST_FACTOR: u32 = 10;
 /// But looks begin at most so far apart, unless one takes longer than half of it: then half of the
 /// time is spent with looking.
 pub const LOOKS_APART_MAX: Duration = Duration::from_secs(5);
+
+/// Gives what [`moment`] takes.
+const STARTED: &str = "SELECT encode(timestamptz_send(pg_postmaster_start_time()), 'hex')";
 
 /// Looks that are asked for are at least so far apart.
 const LOOKS_APART_MIN: Duration = Duration::from_millis(100);
@@ -240,6 +243,17 @@ pub async fn ask(session: &mut Session, sql: &str) -> Result<Answer, String> {
         Ok(answer) => answer,
         Err(_) => Err(format!("no answer within {ANSWER_MAX:?}")),
     }
+}
+
+/// When the server was started, in its microseconds since 2000: one that takes over for another was
+/// started at another time.
+///
+/// # Errors
+/// It does not say so.
+pub async fn started(session: &mut Session) -> Result<i64, String> {
+    let rows = ask(session, STARTED).await?.map_err(|error| error.to_string())?;
+    let hex = rows.into_iter().next().map(|mut row| row.text()).unwrap_or_default();
+    moment(&hex).ok_or_else(|| "the server does not say when it was started".to_owned())
 }
 
 async fn query(session: &mut Session, sql: &str) -> Result<Answer, String> {

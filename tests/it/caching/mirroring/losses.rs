@@ -4,11 +4,11 @@ use super::super::place::{Cached, Place};
 use super::Mirrored;
 use crate::kit::{wait, WireClient};
 
-const SET_UP: &str = "create table t(id int primary key, n int not null, s text);
+pub const SET_UP: &str = "create table t(id int primary key, n int not null, s text);
     insert into t select g, 0, repeat('s', 100) from generate_series(1, 60000) g";
 
-const POINT: &str = "select n from t where id = 1 and id < {}";
-const ALL: &str = "select sum(n), count(*) from t where id between 1 and 10000 and n < {}";
+pub const POINT: &str = "select n from t where id = 1 and id < {}";
+pub const ALL: &str = "select sum(n), count(*) from t where id between 1 and 10000 and n < {}";
 
 fn kill_sender(place: &Place) {
     let name = &place.database.name;
@@ -19,7 +19,7 @@ fn kill_sender(place: &Place) {
 }
 
 /// Writes and reads behind it.
-fn steps(place: &Place, clients: [&mut WireClient; 2], from: i64, rounds: i64) -> i64 {
+pub fn steps(place: &Place, clients: [&mut WireClient; 2], from: i64, rounds: i64) -> i64 {
     let [writer, reader] = clients;
     for n in from + 1..=from + rounds {
         writer.run(&format!("update t set n = {n} where id = 1"));

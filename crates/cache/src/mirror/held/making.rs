@@ -252,11 +252,16 @@ impl Mirrors {
         self.drop_indexes(&aims);
         let mut queue = self.queue();
         let mut gone = Vec::new();
+        let mut pinned = Vec::new();
         let mut covered = HashSet::new();
         {
             let tables = self.look();
             for standing in tables.iter() {
-                match aims.iter().find(|aim| aim.definition.oid == standing.oid()) {
+                let aim = aims.iter().find(|aim| aim.definition.oid == standing.oid());
+                if let Some(aim) = aim.filter(|aim| aim.pinned != standing.pinned) {
+                    pinned.push((standing.oid(), aim.pinned));
+                }
+                match aim {
                     Some(aim) if places(standing.table.definition(), &aim.definition).is_some() => {
                         covered.insert(standing.oid());
                     }
@@ -269,6 +274,7 @@ impl Mirrors {
         }
         let unused: Vec<Standing> = {
             let mut tables = self.write();
+            pinned.iter().for_each(|(oid, pinned)| tables.pin(*oid, *pinned));
             gone.iter().filter_map(|oid| tables.remove(*oid)).collect()
         };
         let mut begun = false;
@@ -278,6 +284,7 @@ impl Mirrors {
             let wanted =
                 aim.is_some_and(|aim| places(&making.definition, &aim.definition).is_some());
             let keep = wanted && !covered.contains(&making.table());
+            making.aim.pinned = aim.is_some_and(|aim| aim.pinned);
             *bytes -= if keep { 0 } else { making.bytes };
             begun |= !keep;
             if keep {

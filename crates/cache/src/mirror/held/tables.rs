@@ -89,6 +89,13 @@ impl Tables {
         self.all.insert(standing.oid(), standing)
     }
 
+    /// Somebody has asked for it by its name, or does no longer.
+    pub(super) fn pin(&mut self, oid: u32, pinned: bool) {
+        if let Some(standing) = self.all.get_mut(&oid) {
+            standing.pinned = pinned;
+        }
+    }
+
     pub(super) fn remove(&mut self, oid: u32) -> Option<Standing> {
         self.generation += 1;
         self.all.remove(&oid)

@@ -5,13 +5,14 @@
 //! have changed is out of reach: see `catalogue.rs`.
 
 use backend::login::{Credential, ServerError};
+use backend::replication::catalogue::moment;
 use wire::pg::backend::tag;
 use wire::pg::frontend;
 
 use super::{catalogue, facts, mirrored, named, routines, rows};
 use crate::config::PoolConfig;
 use crate::control::dial::Dialer;
-use crate::control::messages::OpenKind;
+use crate::control::messages::{OpenError, OpenKind};
 use crate::control::open::Session;
 
 /// Most bytes of all rows of one round trip.
@@ -43,8 +44,13 @@ LIMIT 256::pg_catalog.int4",
 );
 
 /// By its older name, which every version knows.
-const SNAPSHOT: (&str, &str) =
-    ("snapshot", "SELECT pg_catalog.txid_current_snapshot()::pg_catalog.text");
+const SNAPSHOT: (&str, &str) = (
+    "snapshot",
+    r"
+SELECT pg_catalog.txid_current_snapshot()::pg_catalog.text,
+  pg_catalog.encode(
+    pg_catalog.timestamptz_send(pg_catalog.pg_postmaster_start_time()), 'hex'::pg_catalog.text)",
+);
 
 /// How the connection itself works: it must wait for nobody for long (a definition under change
 /// is locked), write nothing and compile nothing. Not every version knows every name.
@@ -123,6 +129,20 @@ pub struct Described {
     pub row_description: Vec<u8>,
 }
 
+/// Why there is no connection.
+pub struct Unreached {
+    /// One line: what, where, why.
+    pub why: String,
+    /// A new try would end the same way.
+    pub permanent: bool,
+}
+
+impl Unreached {
+    fn for_good(why: String) -> Unreached {
+        Unreached { why, permanent: true }
+    }
+}
+
 pub struct Connection {
     session: Session,
     pub settings: Settings,
@@ -133,26 +153,33 @@ impl Connection {
     /// Logs in and prepares what will be asked.
     ///
     /// # Errors
-    /// One line: what, where, why.
+    /// The server can't be reached, or is not one that can be asked.
     pub async fn open(
         dialer: &Dialer,
         config: &PoolConfig,
         proven: Option<Credential>,
-    ) -> Result<Connection, String> {
+    ) -> Result<Connection, Unreached> {
         let mut config = config.clone();
         config.upstream.application_name = Some(APPLICATION_NAME.to_owned());
-        let session =
-            dialer.start(&config, proven, &OpenKind::Pooled).await.map_err(|e| e.message)?;
+        let opened = dialer.start(&config, proven, &OpenKind::Pooled).await;
+        let session = opened.map_err(|error| {
+            let OpenError { message: why, permanent, .. } = error;
+            Unreached { why, permanent }
+        })?;
         let mut connection =
             Connection { session, settings: Settings::default(), described: Described::default() };
-        connection.check_version()?;
+        connection.check_version().map_err(Unreached::for_good)?;
         connection.set_up().await.map_err(|failure| {
             let at = &connection.session.at;
             match failure {
                 Failure::Refused(error) => {
-                    format!("the catalogues at {at} are not readable: {error}")
+                    let why = format!("the catalogues at {at} are not readable: {error}");
+                    Unreached::for_good(why)
                 }
-                Failure::Lost(why) => format!("the connection to the catalogues at {at}: {why}"),
+                Failure::Lost(why) => Unreached {
+                    why: format!("the connection to the catalogues at {at}: {why}"),
+                    permanent: false,
+                },
             }
         })?;
         Ok(connection)
@@ -274,10 +301,11 @@ impl Connection {
         Ok(rows.map(|mut row| (row.number(), row.number())).collect())
     }
 
-    /// Which transactions have ended.
-    pub async fn snapshot(&mut self) -> Result<String, Failure> {
+    /// Which transactions have ended, and when the server was started that says so.
+    pub async fn snapshot(&mut self) -> Result<(String, i64), Failure> {
         let rows = self.ask(&[(SNAPSHOT.0, &[])]).await?.into_iter().flatten();
-        Ok(rows.map(|mut row| row.text()).next().unwrap_or_default())
+        let said = rows.map(|mut row| (row.text(), moment(&row.text()).unwrap_or_default())).next();
+        Ok(said.unwrap_or_default())
     }
 
     /// The types of a text's parameters and of the columns of its result. `types` are the

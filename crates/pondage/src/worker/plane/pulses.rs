@@ -49,14 +49,17 @@ const KEPT_MAX: usize = 1 << 16;
 /// A pulse that is not answered for so long: its connection is dead.
 const SILENCE: Duration = Duration::from_secs(10);
 
+const OTHER_SERVER: &str = "the stream of changes comes from another server";
+
 const PREPARE: u64 = 1;
 const PULSE: u64 = 2;
 const STATEMENT: &str = "pondage_pulse";
 
-/// One row: the snapshot's text, and the end of the log. On a standby nothing is asked for, since
-/// nothing can be followed there.
+/// One row: the snapshot's text, the end of the log, and when the server was started. On a standby
+/// nothing is asked for, since nothing can be followed there.
 const QUERY: &str = "SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text, \
-                     pg_catalog.pg_current_wal_insert_lsn()";
+                     pg_catalog.pg_current_wal_insert_lsn(), \
+                     pg_catalog.pg_postmaster_start_time()";
 
 /// See the module's documentation.
 pub struct DatabaseCache {
@@ -330,13 +333,18 @@ impl DatabaseCache {
         self.due = Some(self.due.map_or(at, |due| due.min(at)));
     }
 
-    /// A pulse is answered.
-    fn answered(&mut self, snapshot: &[u8], lsn: u64) {
+    /// A pulse is answered by the server that was started then. False: the stream does not come
+    /// from it, and so that says nothing of it. After a fail-over not all connections end at the
+    /// same time.
+    fn answered(&mut self, snapshot: &[u8], lsn: u64, started: i64) -> bool {
+        if self.serves() && !self.shared.is_of(started) {
+            return false;
+        }
         let applied = self.shared.applied().lsn;
         let position = self.pulses.answer(snapshot, lsn, applied);
-        let Some((asked, started)) = self.sent.pop_front() else { return };
+        let Some((asked, begun)) = self.sent.pop_front() else { return true };
         if let Some(snapshot) = Snapshot::parse(snapshot) {
-            self.shared.settle(snapshot, started);
+            self.shared.settle(snapshot, begun);
         }
         if let Some(lsn) = position {
             self.stream.will_reach(asked, lsn);
@@ -355,6 +363,7 @@ impl DatabaseCache {
         } else if self.shared.unsettled_count() > 0 {
             self.want(self.last_sent.after(UNREAD_PACE));
         }
+        true
     }
 
     /// When a pulse is to be sent; none while none can be, which changes when something is read.
@@ -385,6 +394,8 @@ impl DatabaseCache {
     fn lost(&mut self, now: Moment) {
         self.link = Link::closed(now.after(RETRY));
         self.pulses.lost();
+        self.stream.forget();
+        self.mirrors.forget();
         self.sent.clear();
         // They are in the store, and are never served.
         self.kept.clear();
@@ -589,9 +600,12 @@ impl Plane {
         let mut failed = None;
         let received = calls.receive(bytes, &mut |heard| match heard {
             Heard::Row { tag: PULSE, mut columns } => {
-                let (snapshot, lsn) = (columns.bytea(), columns.int8());
-                match (snapshot, lsn) {
-                    (Ok(snapshot), Ok(Some(lsn))) => database.answered(snapshot, lsn as u64),
+                match (columns.bytea(), columns.int8(), columns.int8()) {
+                    (Ok(snapshot), Ok(Some(lsn)), Ok(Some(started))) => {
+                        if !database.answered(snapshot, lsn as u64, started) {
+                            failed = Some(OTHER_SERVER.to_owned());
+                        }
+                    }
                     _ => failed = Some("a pulse has no position".to_owned()),
                 }
             }

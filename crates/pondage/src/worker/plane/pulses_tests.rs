@@ -7,10 +7,14 @@ use crate::console::fixture;
 
 const NOW: Moment = Moment(1_000_000);
 
+/// When the server was started that the stream comes from.
+const STARTED: i64 = 5;
+
 /// Transaction 7 is told, and no snapshot has shown yet that it is visible.
 fn told() -> DatabaseCache {
     let shared = Arc::new(Shared::new(Tags::new(1024, 1), Box::new(|| {})));
     let mut applier = Applier::new(shared.clone());
+    applier.comes_from(STARTED);
     applier.began(100, &[]);
     applier.begin(7);
     applier.commit(7, 200);
@@ -26,7 +30,7 @@ fn pulse(database: &mut DatabaseCache, snapshot: &str) {
     database.pulses.send();
     database.sent.push_back((NOW, database.shared.starts()));
     (database.due, database.last_sent) = (None, NOW);
-    database.answered(snapshot.as_bytes(), 300);
+    assert!(database.answered(snapshot.as_bytes(), 300, STARTED));
 }
 
 #[test]
@@ -47,4 +51,27 @@ fn who_waits_is_not_let_wait_longer() {
     database.waiting.push(0);
     pulse(&mut database, "7:7:");
     assert_eq!(database.due(), Some(NOW.after(PACE)));
+}
+
+#[test]
+fn a_server_that_has_taken_over_says_nothing_of_the_other_one_s_stream() {
+    let mut database = told();
+    let seen = database.pulses.now();
+    database.pulses.send();
+    database.sent.push_back((NOW, database.shared.starts()));
+    assert!(!database.answered(b"8:8:", 150, STARTED + 1));
+    assert_eq!(database.pulses.resolve(seen), None);
+    assert_eq!(database.shared.settled(), 0);
+}
+
+#[test]
+fn what_a_lost_server_told_is_not_waited_for() {
+    let mut database = told();
+    let recent =
+        |database: &mut DatabaseCache| database.mirrors.is_recent(200, Duration::from_secs(5), NOW);
+    pulse(&mut database, "7:7:");
+    assert!(!recent(&mut database), "its log goes on to 300");
+    database.lost(NOW);
+    database.mirrors.will_reach(NOW, 180);
+    assert!(recent(&mut database));
 }

@@ -46,6 +46,11 @@ impl Standpoint {
         }
     }
 
+    /// Nothing that was told before counts: it may have been of another server, whose log was longer.
+    pub fn forget(&mut self) {
+        self.unverified.clear();
+    }
+
     /// It has come so far.
     pub fn verify(&mut self, position: u64) {
         while let Some((asked, _)) = self.unverified.front().filter(|(_, lsn)| *lsn <= position) {
