@@ -1,15 +1,17 @@
 //! From the lines of an ini file to our options. What PgBouncer does where the file says nothing
 //! is said, too, where our default is another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::super::document::Sheet;
 use super::super::nearest::nearest;
 use super::super::options::{self, default, Section};
 use super::super::report::{Code, Place, Problem};
 use super::super::settings::{Entry, Layer, Scope, Setting};
-use super::super::value::{escaped, quoted, Raw};
+use super::super::value::{escaped, quoted, Raw, Value};
 use super::ini::{self, Item, Part, PROBLEMS_MAX};
 use super::table::{self, Fate, Known, Turn};
 
@@ -20,7 +22,20 @@ const SOCKET_DIRECTORY: &str = "/tmp";
 pub(super) struct Converted {
     pub sheet: Sheet,
     /// What is not taken and what will be otherwise, with file and line.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
+}
+
+/// A difference.
+pub(super) struct Note {
+    file: Arc<str>,
+    line: usize,
+    what: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+    }
 }
 
 /// A value and where it was said.
@@ -63,7 +78,10 @@ pub(super) fn convert(items: &[Item], users: Option<&Path>) -> Converted {
     convert.databases();
     convert.users();
     convert.auth();
-    let Convert { out, .. } = convert;
+    convert.cap_least_sizes();
+    let Convert { mut out, .. } = convert;
+    // In the order of the file, which may include others.
+    out.notes.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     out
 }
 
@@ -356,6 +374,33 @@ impl Convert {
         }
     }
 
+    /// PgBouncer takes `min_pool_size` for no more than the pool's size.
+    fn cap_least_sizes(&mut self) {
+        let pool = Scope::fixed(Section::Pool);
+        let named = self.out.sheet.scopes.iter().map(|(scope, ..)| scope.clone());
+        let scopes: Vec<Scope> = std::iter::once(pool.clone()).chain(named).collect();
+        let mut said: HashMap<(&Scope, &str), (u32, &Setting)> = HashMap::new();
+        for entry in &self.out.sheet.entries {
+            if let Value::Count(count) = entry.setting.value {
+                said.insert((&entry.scope, entry.row.name), (count, &entry.setting));
+            }
+        }
+        let nearest = |scope, name| said.get(&(scope, name)).or_else(|| said.get(&(&pool, name)));
+        let mut capped = Vec::new();
+        for scope in &scopes {
+            let size = nearest(scope, "pool_size").map_or(default::POOL_SIZE, |(size, _)| *size);
+            let least = nearest(scope, "min_pool_size").filter(|(least, _)| *least > size);
+            let Some(((_, setting), row)) =
+                least.zip(options::find(scope.section, "min_pool_size"))
+            else {
+                continue;
+            };
+            let setting = Setting { value: Value::Count(size), ..(*setting).clone() };
+            capped.push(Entry { scope: scope.clone(), row, setting });
+        }
+        self.out.sheet.entries.extend(capped);
+    }
+
     /// The value of an option that databases may have, too. `everywhere`: it is taken from them
     /// only if all have it, because more users would come in otherwise.
     fn one_for_all(&mut self, name: &'static str, everywhere: bool) -> Option<Said> {
@@ -418,11 +463,11 @@ impl Convert {
     }
 
     fn note(&mut self, place: &Place, what: &str) {
-        let place = match place {
-            Place::File { file, line, .. } => format!("{file}:{line}"),
-            other => other.to_string(),
-        };
-        self.out.notes.push(format!("{place}: {what}"));
+        // Only what a file says is noted.
+        if let Place::File { file, line, .. } = place {
+            let (file, line) = (file.clone(), *line);
+            self.out.notes.push(Note { file, line, what: what.to_owned() });
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub struct Imported {
 /// What an ini file says, with notes on what is not taken.
 pub(super) fn read(path: &Path) -> (Sheet, Vec<String>) {
     let Converted { sheet, notes } = converted(path, None);
-    (sheet, notes)
+    (sheet, notes.iter().map(ToString::to_string).collect())
 }
 
 /// Writes an ini file as TOML. `users` is a file to take instead of its `auth_file`.
@@ -44,7 +44,10 @@ pub(super) fn read(path: &Path) -> (Sheet, Vec<String>) {
 pub fn import(path: &Path, users: Option<&Path>) -> Result<Imported, Report> {
     let Converted { sheet, notes } = converted(path, users);
     match sheet.problems.is_empty() {
-        true => Ok(Imported { toml: toml(path, &sheet), notes }),
+        true => {
+            let notes = notes.iter().map(ToString::to_string).collect();
+            Ok(Imported { toml: toml(path, &sheet), notes })
+        }
         false => Err(Report { problems: sheet.problems }),
     }
 }

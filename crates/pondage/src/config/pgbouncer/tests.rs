@@ -177,6 +177,17 @@ fn units_become_ours() {
 }
 
 #[test]
+fn the_least_size_of_a_pool_is_capped_at_its_size() {
+    let config = config(
+        "[pgbouncer]\nmin_pool_size = 30\n[databases]\na = host=h\nb = host=h pool_size=40\n\
+         c = host=h pool_size=2\nd = host=h pool_size=5 min_pool_size=6\n[users]\nu = pool_size=3\n",
+    );
+    let least =
+        |database: &str, user: &str| config.pool(database, user).expect("known").min_pool_size;
+    assert_eq!([least("a", "x"), least("c", "x"), least("d", "x"), least("a", "u")], [20, 2, 5, 3]);
+}
+
+#[test]
 fn the_query_for_users_is_one_for_all_databases() {
     let everywhere = "[databases]\na = auth_user=x auth_query='select $1'\nb = auth_user=x\n";
     let query = config(&format!("{everywhere}[pgbouncer]\n")).auth.query.expect("a query");
