@@ -389,13 +389,16 @@ impl Convert {
         let mut capped = Vec::new();
         for scope in &scopes {
             let size = nearest(scope, "pool_size").map_or(default::POOL_SIZE, |(size, _)| *size);
-            let least = nearest(scope, "min_pool_size").filter(|(least, _)| *least > size);
-            let Some(((_, setting), row)) =
+            // Where the size is its own, what all inherit may have been capped at another.
+            let own =
+                scope.section == Section::Database && said.contains_key(&(scope, "pool_size"));
+            let least = nearest(scope, "min_pool_size").filter(|(least, _)| own || *least > size);
+            let Some(((least, setting), row)) =
                 least.zip(options::find(scope.section, "min_pool_size"))
             else {
                 continue;
             };
-            let setting = Setting { value: Value::Count(size), ..(*setting).clone() };
+            let setting = Setting { value: Value::Count(size.min(*least)), ..(*setting).clone() };
             capped.push(Entry { scope: scope.clone(), row, setting });
         }
         self.out.sheet.entries.extend(capped);

@@ -184,6 +184,7 @@ fn the_least_size_of_a_pool_is_capped_at_its_size() {
     );
     let least =
         |database: &str, user: &str| config.pool(database, user).expect("known").min_pool_size;
+    assert_eq!(least("b", "x"), 30);
     assert_eq!([least("a", "x"), least("c", "x"), least("d", "x"), least("a", "u")], [20, 2, 5, 3]);
 }
 
