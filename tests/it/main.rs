@@ -11,6 +11,7 @@ mod demo;
 mod docs;
 mod drivers;
 mod kit;
+mod pgbouncer_ini;
 mod procedure_commands;
 mod procedures;
 mod redis;

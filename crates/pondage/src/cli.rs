@@ -1,7 +1,7 @@
 //! The command line: what to do, decided without doing it.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -73,6 +73,9 @@ struct CommandLine {
     command: Option<Command>,
     /// Serve this server and all its databases: postgres://user:password@host:port/dbname
     url: Option<String>,
+    /// A pgbouncer.ini, run as it is: its options, and PgBouncer's defaults
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    pgbouncer_ini: Option<PathBuf>,
     #[command(flatten)]
     options: OptionFlags,
 }
@@ -93,6 +96,13 @@ enum Command {
         #[command(flatten)]
         options: OptionFlags,
     },
+    /// Write an ini file of PgBouncer as TOML, and to standard error whatever will be otherwise
+    Import {
+        /// pgbouncer.ini
+        ini: PathBuf,
+        /// A userlist.txt to take instead of the `auth_file` that the ini names
+        users: Option<PathBuf>,
+    },
     /// Start a private PostgreSQL with sample data and serve it
     Demo {
         #[command(flatten)]
@@ -107,6 +117,18 @@ struct FileFlag {
     /// The configuration file; without it, the environment says everything
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// A pgbouncer.ini, run as it is: its options, and PgBouncer's defaults
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pgbouncer_ini: Option<PathBuf>,
+}
+
+impl FileFlag {
+    fn load(self, environment: Environment, options: OptionFlags) -> Result<Config, Report> {
+        match self.pgbouncer_ini {
+            Some(ini) => Config::from_ini(&ini, environment, options.into()),
+            None => Config::load(self.config.as_deref(), environment, options.into()),
+        }
+    }
 }
 
 /// Stronger than environment and file.
@@ -142,28 +164,33 @@ impl From<OptionFlags> for Flags {
 /// Reads the command line and whatever configuration it names.
 pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment) -> Action {
     let args: Vec<OsString> = args.into_iter().collect();
-    let CommandLine { command, url, options } = match CommandLine::try_parse_from(&args) {
-        Ok(command_line) => command_line,
-        Err(error) => return Action::Done(usage(&error, &args)),
-    };
-    let flags = Flags::from(options);
+    let CommandLine { command, url, pgbouncer_ini, options } =
+        match CommandLine::try_parse_from(&args) {
+            Ok(command_line) => command_line,
+            Err(error) => return Action::Done(usage(&error, &args)),
+        };
     let config = match (command, url) {
         (Some(Command::Demo { options }), _) => {
             return Action::Demo(DemoOptions { environment, flags: options.into() })
         }
         (Some(Command::ParseBody), _) => return Action::ParseBody,
         (Some(Command::Check { source, options }), _) => {
-            let config = Config::load(source.config.as_deref(), environment, options.into());
-            return Action::Done(check(config));
+            return Action::Done(check(source.load(environment, options)));
         }
-        (Some(Command::Serve { source, options }), _) => {
-            Config::load(source.config.as_deref(), environment, options.into())
+        (Some(Command::Import { ini, users }), _) => {
+            return Action::Done(import(&ini, users.as_deref()))
+        }
+        (Some(Command::Serve { source, options }), _) => source.load(environment, options),
+        (None, None) if pgbouncer_ini.is_some() => {
+            FileFlag { config: None, pgbouncer_ini }.load(environment, options)
         }
         (None, Some(url)) if config::is_postgres_url(&url) => {
-            Config::from_url(&url, environment, flags)
+            Config::from_url(&url, environment, options.into())
         }
         (None, Some(word)) => return Action::Done(neither_command_nor_url(&word)),
-        (None, None) if environment.has_database_url() => Config::load(None, environment, flags),
+        (None, None) if environment.has_database_url() => {
+            Config::load(None, environment, options.into())
+        }
         (None, None) => return Action::Done(help()),
     };
     match config {
@@ -181,6 +208,25 @@ fn check(config: Result<Config, Report>) -> Outcome {
             Outcome { code: exit::FINE, output: config::effective(&config), errors }
         }
     }
+}
+
+/// The TOML on standard output, whatever is not as it was on standard error. What the TOML itself
+/// would be refused for is told beside it: files may be missing where it is only translated.
+fn import(ini: &Path, users: Option<&Path>) -> Outcome {
+    let imported = match config::import(ini, users) {
+        Ok(imported) => imported,
+        Err(report) => return Outcome::refused(&report),
+    };
+    let notes = imported.notes.iter().map(|note| format!("{note}\n"));
+    let mut errors: String = notes.collect();
+    let code = match Config::from_text(&imported.toml) {
+        Ok(_) => exit::FINE,
+        Err(report) => {
+            errors.push_str(&report.to_string());
+            exit::BAD_CONFIGURATION
+        }
+    };
+    Outcome { code, output: imported.toml, errors }
 }
 
 /// `--help` and `--version` end well; everything else that clap reports is a wrong command line.
@@ -243,7 +289,16 @@ mod tests {
         assert_eq!((version.code, version.errors.as_str()), (exit::FINE, ""));
         let help = done(&["--help"]);
         assert_eq!((help.code, help.errors.as_str()), (exit::FINE, ""));
-        for word in ["serve", "check", "demo", "--listen", "--log-format", "78 bad configuration"] {
+        for word in [
+            "serve",
+            "check",
+            "import",
+            "demo",
+            "--pgbouncer-ini",
+            "--listen",
+            "--log-format",
+            "78 bad configuration",
+        ] {
             assert!(help.output.contains(word), "no {word} in:\n{}", help.output);
         }
     }

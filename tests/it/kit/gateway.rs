@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -67,10 +67,32 @@ impl Gateway {
     #[track_caller]
     pub fn start_with(config: Config, environment: &[(&str, &str)]) -> Gateway {
         let directory = Directory::new("gateway");
-        let (port, http_port, redis_port) = (free_port(), free_port(), free_port());
-        let file = write_file(config, &directory, [port, http_port, redis_port]);
+        let ports = [free_port(), free_port(), free_port()];
+        let file = write_file(config, &directory, ports);
         let mut command = pondage(environment);
         command.arg("serve").arg("-c").arg(&file);
+        Gateway::launch(command, ports, file, directory)
+    }
+
+    /// Runs an ini file of PgBouncer; `ini` makes its text of the port and the directory.
+    #[track_caller]
+    pub fn start_ini(ini: impl FnOnce(u16, &Path) -> String) -> Gateway {
+        let directory = Directory::new("gateway");
+        let port = free_port();
+        let file = directory.path().join("pgbouncer.ini");
+        std::fs::write(&file, ini(port, directory.path())).expect("the ini file");
+        let mut command = pondage(&[]);
+        command.arg("--pgbouncer-ini").arg(&file);
+        Gateway::launch(command, [port, free_port(), free_port()], file, directory)
+    }
+
+    #[track_caller]
+    fn launch(
+        mut command: Command,
+        [port, http_port, redis_port]: [u16; 3],
+        file: PathBuf,
+        directory: Directory,
+    ) -> Gateway {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", binary()));
         let (said, reader) = Said::of(&mut process);

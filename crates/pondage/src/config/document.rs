@@ -20,7 +20,8 @@ const PROBLEMS_MAX: usize = 1000;
 pub(super) struct Sheet {
     pub entries: Vec<Entry>,
     /// Sections with a name in the order of the file.
-    pub scopes: Vec<(Scope, Place, Range<usize>)>,
+    /// Without a range where the text is not TOML.
+    pub scopes: Vec<(Scope, Place, Option<Range<usize>>)>,
     /// Options whose values could not be read.
     pub broken: Vec<(Scope, &'static str)>,
     pub problems: Vec<Problem>,
@@ -155,7 +156,7 @@ impl Walk<'_, '_> {
             if scope.section.has_name() {
                 let span = key.unwrap_or(0..0);
                 let place = self.source.place(span.start);
-                self.sheet.scopes.push((scope.clone(), place, span));
+                self.sheet.scopes.push((scope.clone(), place, Some(span)));
             }
         }
         self.table(child, table);

@@ -7,6 +7,7 @@ use super::document::{self, Sheet};
 use super::environment::{unreadable, Environment};
 use super::files;
 use super::options::{self, Section};
+use super::pgbouncer;
 use super::postgres_url;
 use super::report::{Code, Place, Problem, Report};
 use super::settings::{Entry, Layer, Scope, Setting, Settings};
@@ -39,6 +40,8 @@ pub struct Inputs {
 pub(super) enum Text {
     None,
     File(PathBuf),
+    /// PgBouncer's.
+    Ini(PathBuf),
     Given(String),
 }
 
@@ -63,6 +66,11 @@ impl Config {
     ) -> Result<Config, Report> {
         let text = file.map_or(Text::None, |path| Text::File(path.to_owned()));
         load(Inputs { text, url: None, environment, flags })
+    }
+
+    /// From an ini file of PgBouncer.
+    pub fn from_ini(file: &Path, environment: Environment, flags: Flags) -> Result<Config, Report> {
+        load(Inputs { text: Text::Ini(file.to_owned()), url: None, environment, flags })
     }
 
     /// One server and every database on it. Clients log in with the user and password of the URL,
@@ -99,6 +107,7 @@ pub fn reload(config: &Config) -> Result<Config, Report> {
 fn load(inputs: Inputs) -> Result<Config, Report> {
     let (name, text, base) = match &inputs.text {
         Text::None => (String::new(), String::new(), None),
+        Text::Ini(path) => (path.display().to_string(), String::new(), None),
         Text::Given(text) => (UNNAMED.to_owned(), text.clone(), None),
         Text::File(path) => {
             let text = files::read(path).map_err(|why| {
@@ -109,13 +118,15 @@ fn load(inputs: Inputs) -> Result<Config, Report> {
         }
     };
     let mut source = Source::new(&name, &text);
-    let sheet = document::read(&mut source, base.as_deref());
+    let (sheet, mut notices) = match &inputs.text {
+        Text::Ini(path) => pgbouncer::read(path),
+        _ => (document::read(&mut source, base.as_deref()), Vec::new()),
+    };
     let (mut settings, mut problems) = layers(sheet, &inputs, &source);
     if problems.iter().any(|problem| problem.code == Code::Syntax) {
         // What the file would have said is unknown, so nothing can be said about the whole.
         return Err(Report { problems });
     }
-    let mut notices = Vec::new();
     match implied_url(&inputs, &settings) {
         Ok(None) => {}
         Ok(Some((url, place))) => match imply(&url, &place, &mut notices) {
@@ -132,7 +143,7 @@ fn load(inputs: Inputs) -> Result<Config, Report> {
         );
     }
     let origin = match &inputs.text {
-        Text::File(path) => Origin::File(path.clone()),
+        Text::File(path) | Text::Ini(path) => Origin::File(path.clone()),
         Text::None | Text::Given(_) => Origin::CommandLine,
     };
     let builder = Builder { settings: &settings, source: &source, problems, notices };
@@ -167,7 +178,7 @@ fn layers(sheet: Sheet, inputs: &Inputs, source: &Source<'_>) -> (Settings, Vec<
     let Sheet { entries, scopes, broken, mut problems } = sheet;
     let mut settings = Settings::default();
     for (scope, place, span) in scopes {
-        settings.name(scope, place, Some(span));
+        settings.name(scope, place, span);
     }
     for (scope, name) in broken {
         settings.name_broken(scope, name);

@@ -81,7 +81,9 @@ impl Code {
             Code::ConfigurationUnreadable => {
                 ("P0100", "The configuration file can't be read, is too large or is not UTF-8.")
             }
-            Code::Syntax => ("P0101", "The file is not TOML."),
+            Code::Syntax => {
+                ("P0101", "The file is not TOML, or not what PgBouncer takes for an ini file.")
+            }
             Code::UnknownSection => ("P0102", "There is no such section."),
             Code::UnknownKey => ("P0103", "There is no such key in this section."),
             Code::WrongType => ("P0104", "The value is of another type than the option."),
@@ -123,6 +125,8 @@ pub enum Place {
     },
     Variable(String),
     Flag(&'static str),
+    /// An ini file of PgBouncer says nothing else.
+    PgbouncerDefault,
 }
 
 impl fmt::Display for Place {
@@ -132,6 +136,7 @@ impl fmt::Display for Place {
             Place::File { file, line, column } => write!(f, "{file}:{line}:{column}"),
             Place::Variable(name) => write!(f, "environment variable {name}"),
             Place::Flag(name) => write!(f, "flag {name}"),
+            Place::PgbouncerDefault => f.write_str("PgBouncer's default"),
         }
     }
 }

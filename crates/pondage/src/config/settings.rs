@@ -20,7 +20,7 @@ pub enum Layer {
 
 /// One section of a configuration; the names it does not have are empty. A procedure's is in the
 /// place of a database's.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
     pub section: Section,
     pub database: String,

@@ -40,6 +40,10 @@ impl Process for Control {
         Box::pin(async {
             let _alone = self.reloading.lock().await;
             let (notes, again) = self.reload_now()?;
+            tracing::info!(event = "reload", "configuration reloaded");
+            for note in &notes {
+                tracing::warn!(event = "reload_note", "{note}");
+            }
             self.follow_again(again).await;
             Ok(notes)
         })

@@ -49,13 +49,7 @@ impl Signals {
 }
 
 async fn reload(control: &Control) {
-    match control.reload().await {
-        Ok(notes) => {
-            tracing::info!(event = "reload", "configuration reloaded");
-            for note in notes {
-                tracing::warn!(event = "reload_note", "{note}");
-            }
-        }
-        Err(why) => tracing::error!(event = "reload_refused", "{why}"),
+    if let Err(why) = control.reload().await {
+        tracing::error!(event = "reload_refused", "{why}");
     }
 }

@@ -45,7 +45,7 @@ impl Drop for Directory {
 }
 
 /// A certificate and a key as far as the configuration looks at them.
-const PEM: &str = "\
+pub(super) const PEM: &str = "\
 -----BEGIN CERTIFICATE-----
 AAAA
 -----END CERTIFICATE-----

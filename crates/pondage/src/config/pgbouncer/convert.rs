@@ -1,0 +1,527 @@
+//! From the lines of an ini file to our options. What PgBouncer does where the file says nothing
+//! is said, too, where our default is another.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::document::Sheet;
+use super::super::nearest::nearest;
+use super::super::options::{self, default, Section};
+use super::super::report::{Code, Place, Problem};
+use super::super::settings::{Entry, Layer, Scope, Setting};
+use super::super::value::{escaped, quoted, Raw, Value};
+use super::ini::{self, Item, Part, PROBLEMS_MAX};
+use super::table::{self, Fate, Known, Turn};
+
+/// PgBouncer's, where `unix_socket_dir` is not said.
+const SOCKET_DIRECTORY: &str = "/tmp";
+
+#[derive(Default)]
+pub(super) struct Converted {
+    pub sheet: Sheet,
+    /// What is not taken and what will be otherwise, with file and line.
+    pub notes: Vec<Note>,
+}
+
+/// A difference.
+pub(super) struct Note {
+    file: Arc<str>,
+    line: usize,
+    what: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+    }
+}
+
+/// A value and where it was said.
+#[derive(Clone)]
+struct Said {
+    text: String,
+    place: Place,
+    layer: Layer,
+}
+
+impl Said {
+    fn file(text: &str, place: &Place) -> Said {
+        Said { text: text.to_owned(), place: place.clone(), layer: Layer::File }
+    }
+
+    fn preset(text: &str) -> Said {
+        Said { text: text.to_owned(), place: Place::PgbouncerDefault, layer: Layer::Implied }
+    }
+}
+
+/// A line of `[databases]` or `[users]`, its pairs parsed and known.
+struct Named {
+    name: String,
+    place: Place,
+    pairs: BTreeMap<&'static str, Said>,
+}
+
+/// `users` stands for `auth_file`.
+pub(super) fn convert(items: &[Item], users: Option<&Path>) -> Converted {
+    let mut convert = Convert::default();
+    convert.collect(items);
+    if let Some(path) = users {
+        let said = Said::file(&path.display().to_string(), &Place::CommandLine);
+        convert.main.insert("auth_file", said);
+    }
+    convert.fixed();
+    convert.listen();
+    convert.client_ca();
+    convert.server_check();
+    convert.databases();
+    convert.users();
+    convert.auth();
+    convert.cap_least_sizes();
+    let Convert { mut out, .. } = convert;
+    // In the order of the file, which may include others.
+    out.notes.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    out
+}
+
+#[derive(Default)]
+struct Convert {
+    main: BTreeMap<&'static str, Said>,
+    databases: Vec<Named>,
+    users: Vec<Named>,
+    out: Converted,
+}
+
+impl Convert {
+    /// Sorts the lines by section; unknown names are problems.
+    fn collect(&mut self, items: &[Item]) {
+        let mut peers = None;
+        for item in items {
+            match item.part {
+                Part::Main => {
+                    if let Some(known) = self.known(table::MAIN, &item.key, &item.place) {
+                        self.main.insert(known.name, Said::file(&item.value, &item.place));
+                    }
+                }
+                Part::Databases => {
+                    if let Some(named) = self.named(table::DATABASES, item) {
+                        self.databases.push(named);
+                    }
+                }
+                Part::Users => {
+                    if let Some(named) = self.named(table::USERS, item) {
+                        self.users.push(named);
+                    }
+                }
+                Part::Peers => {
+                    self.peer(item);
+                    peers.get_or_insert(&item.place);
+                }
+            }
+        }
+        if let (Some(place), Some(host)) = (peers, table::find(table::PEERS, "host")) {
+            self.note(place, &format!("`[peers]` is ignored: {}", host.about));
+        }
+    }
+
+    fn peer(&mut self, item: &Item) {
+        if !item.key.parse::<u16>().is_ok_and(|id| id > 0) {
+            let message = format!("{} is no peer; expected a number from 1", quoted(&item.key));
+            self.complain(Problem::new(Code::BadName, message), &item.place);
+        }
+        let Some(peer) = self.named(table::PEERS, item) else { return };
+        if !peer.pairs.contains_key("host") {
+            let message = format!("peer {} has no `host`", escaped(&item.key));
+            self.complain(Problem::new(Code::MissingValue, message), &item.place);
+        }
+    }
+
+    fn named(&mut self, table: &'static [Known], item: &Item) -> Option<Named> {
+        let pairs = match ini::pairs(&item.value) {
+            Ok(pairs) => pairs,
+            Err(why) => {
+                let message = format!("{}: {why}", quoted(&item.key));
+                self.complain(Problem::new(Code::Syntax, message), &item.place);
+                return None;
+            }
+        };
+        let mut known_pairs = BTreeMap::new();
+        for (key, value) in pairs {
+            if let Some(known) = self.known(table, &key, &item.place) {
+                known_pairs.insert(known.name, Said::file(&value, &item.place));
+            }
+        }
+        Some(Named { name: item.key.clone(), place: item.place.clone(), pairs: known_pairs })
+    }
+
+    fn known(
+        &mut self,
+        table: &'static [Known],
+        name: &str,
+        place: &Place,
+    ) -> Option<&'static Known> {
+        let known = table::find(table, name);
+        if known.is_none() {
+            let message = format!("PgBouncer has no option `{}` here", escaped(name));
+            let problem = Problem::new(Code::UnknownKey, message);
+            let names = table.iter().map(|known| known.name);
+            let problem = match nearest(name, names) {
+                Some(near) => problem.help(format!("did you mean `{near}`?")),
+                None => problem.note("the options of PgBouncer 1.25 are known"),
+            };
+            self.complain(problem, place);
+        }
+        known
+    }
+
+    /// Options that stand for the whole process and need no other.
+    fn fixed(&mut self) {
+        for known in table::MAIN {
+            let given = self.main.get(known.name).cloned();
+            let said = given.clone().or_else(|| known.preset.map(Said::preset));
+            match (known.fate, said) {
+                (Fate::Ignored, Some(said)) => {
+                    let note = format!("`{}` is ignored: {}", known.name, known.about);
+                    self.note(&said.place, &note);
+                }
+                (Fate::Taken(Section::Database | Section::User, ..), _) => {}
+                (Fate::Taken(section, ..), Some(said)) => {
+                    self.take(known, &Scope::fixed(section), &said);
+                }
+                _ => {}
+            }
+        }
+        self.take_text(
+            &Scope::fixed(Section::Listen),
+            ("http", "listen.http"),
+            &Raw::Bare("off"),
+            &Said::preset("off"),
+        );
+        if let Some(given) = self.main.get("auth_type").cloned() {
+            let note = match given.text.as_str() {
+                "trust" | "any" => "users that `auth_file` does not have may come in, too",
+                "scram-sha-256" => "a user with an md5 hash is asked for md5 instead of refused",
+                _ => return,
+            };
+            self.note(&given.place, &format!("`auth_type` is taken, but {note}"));
+        }
+    }
+
+    /// Where PostgreSQL clients come in.
+    fn listen(&mut self) {
+        let port = self.text("listen_port", "6432");
+        let mut addresses = Vec::new();
+        for address in self.text("listen_addr", "").split(',').map(str::trim) {
+            match address {
+                "" => {}
+                "*" => {
+                    addresses.push(format!("0.0.0.0:{port}"));
+                    if Path::new("/proc/net/if_inet6").exists() {
+                        addresses.push(format!("[::]:{port}"));
+                    }
+                }
+                _ if address.contains(':') => addresses.push(format!("[{address}]:{port}")),
+                _ => addresses.push(format!("{address}:{port}")),
+            }
+        }
+        let directory = self.text("unix_socket_dir", SOCKET_DIRECTORY);
+        if directory.starts_with('@') {
+            self.note_main("unix_socket_dir", "is ignored: abstract sockets are missing");
+        } else if !directory.is_empty() {
+            addresses.push(format!("unix:{}/.s.PGSQL.{port}", absolute(&directory)));
+        }
+        let names = ["listen_addr", "listen_port", "unix_socket_dir"];
+        let said = names.iter().find_map(|name| self.main.get(name).cloned());
+        let said = said.unwrap_or_else(|| Said::preset(""));
+        let list = Raw::List(addresses.iter().map(|address| Raw::Text(address)).collect());
+        let scope = Scope::fixed(Section::Listen);
+        self.take_text(&scope, ("postgres", "listen_addr"), &list, &said);
+    }
+
+    /// PgBouncer lets it stand where no certificate is asked for.
+    fn client_ca(&mut self) {
+        let Some(said) = self.main.get("client_tls_ca_file").cloned() else { return };
+        if said.text.is_empty() {
+            return;
+        }
+        if !self.text("client_tls_sslmode", "disable").starts_with("verify") {
+            return self.note_main(
+                "client_tls_ca_file",
+                "is ignored: `client_tls_sslmode` asks for no certificates",
+            );
+        }
+        let scope = Scope::fixed(Section::ListenTls);
+        let path = absolute(&said.text);
+        self.take_text(&scope, ("client_ca", "client_tls_ca_file"), &Raw::Bare(&path), &said);
+    }
+
+    fn server_check(&mut self) {
+        let Some(said) = self.main.get("server_check_query").cloned() else { return };
+        let scope = Scope::fixed(Section::Pool);
+        match said.text.as_str() {
+            // An earlier delay goes: the last value counts.
+            "" => {
+                let ours = ("server_check_delay", "server_check_query");
+                self.take_text(&scope, ours, &Raw::Bare("0"), &said);
+            }
+            query => {
+                let query = if query == "<empty>" { "" } else { query };
+                let ours = ("server_check_query", "server_check_query");
+                self.take_text(&scope, ours, &Raw::Bare(query), &said);
+            }
+        }
+    }
+
+    fn databases(&mut self) {
+        let databases = std::mem::take(&mut self.databases);
+        for database in &databases {
+            let scope = Scope::database(&database.name);
+            self.out.sheet.scopes.push((scope.clone(), database.place.clone(), None));
+            self.host(&scope, database);
+            self.section(&scope, database, table::DATABASES);
+        }
+        let mut hosts = databases.iter().filter_map(|database| database.pairs.get("host"));
+        if let Some(host) = hosts.find(|host| host.text == "localhost") {
+            let note = "host `localhost` means the server's Unix socket when there is one";
+            self.note(&host.place, note);
+        }
+        self.databases = databases;
+    }
+
+    fn host(&mut self, scope: &Scope, database: &Named) {
+        let (said, host) = match database.pairs.get("host") {
+            Some(said) => (said.clone(), said.text.clone()),
+            None => {
+                let directory = self.text("unix_socket_dir", SOCKET_DIRECTORY);
+                let host = match directory.starts_with('@') || directory.is_empty() {
+                    true => default::SERVER_HOST.to_owned(),
+                    false => absolute(&directory),
+                };
+                (Said::preset(""), host)
+            }
+        };
+        if host.starts_with('@') {
+            let message = "abstract Unix sockets are missing";
+            return self.complain(Problem::new(Code::BadValue, message), &said.place);
+        }
+        self.take_text(scope, ("host", "host"), &Raw::Bare(&host), &said);
+    }
+
+    fn users(&mut self) {
+        let users = std::mem::take(&mut self.users);
+        for user in &users {
+            let scope = Scope::user(&user.name);
+            self.out.sheet.scopes.push((scope.clone(), user.place.clone(), None));
+            self.section(&scope, user, table::USERS);
+        }
+        for known in table::MAIN {
+            let Some(said) = self.main.get(known.name).cloned() else { continue };
+            let limits = matches!(known.fate, Fate::Taken(Section::User, ..));
+            if limits && said.text.trim() != "0" {
+                self.note(&said.place, &format!("`{}` is taken, but {}", known.name, known.about));
+            }
+        }
+        self.users = users;
+    }
+
+    /// What a line of `[databases]` or `[users]` says, and what `[pgbouncer]` says for all.
+    fn section(&mut self, scope: &Scope, named: &Named, table: &'static [Known]) {
+        for (name, said) in &named.pairs {
+            let Some(known) = table::find(table, name) else { continue };
+            match known.fate {
+                Fate::Taken(..) => self.take(known, scope, said),
+                Fate::Ignored => {
+                    let note = format!("`{name}` is ignored: {}", known.about);
+                    self.note(&said.place, &note);
+                }
+                Fate::Joined(_) => {}
+            }
+        }
+        for known in table::MAIN {
+            let for_all =
+                matches!(known.fate, Fate::Taken(section, ..) if section == scope.section);
+            let Some(said) = self.main.get(known.name).cloned().filter(|_| for_all) else {
+                continue;
+            };
+            if !named.pairs.contains_key(known.name) {
+                self.take(known, scope, &said);
+            }
+        }
+    }
+
+    /// The users file and the query for users, of which there is one for all databases.
+    fn auth(&mut self) {
+        let scope = Scope::fixed(Section::Auth);
+        if let Some(said) = self.main.get("auth_file").cloned().filter(|s| !s.text.is_empty()) {
+            let path = absolute(&said.text);
+            self.take_text(&scope, ("users_file", "auth_file"), &Raw::Bare(&path), &said);
+        }
+        let user = self.one_for_all("auth_user", true);
+        if let Some(said) = &user {
+            let raw = Raw::Bare(&said.text);
+            self.take_text(&scope, ("query_user", "auth_user"), &raw, said);
+        }
+        for (ours, theirs) in [("query", "auth_query"), ("query_database", "auth_dbname")] {
+            let Some(said) = self.one_for_all(theirs, false) else { continue };
+            match user {
+                Some(_) => self.take_text(&scope, (ours, theirs), &Raw::Bare(&said.text), &said),
+                None => {
+                    let note = format!("`{theirs}` is ignored: it needs `auth_user`");
+                    self.note(&said.place, &note);
+                }
+            }
+        }
+    }
+
+    /// PgBouncer takes `min_pool_size` for no more than the pool's size.
+    fn cap_least_sizes(&mut self) {
+        let pool = Scope::fixed(Section::Pool);
+        let named = self.out.sheet.scopes.iter().map(|(scope, ..)| scope.clone());
+        let scopes: Vec<Scope> = std::iter::once(pool.clone()).chain(named).collect();
+        let mut said: HashMap<(&Scope, &str), (u32, &Setting)> = HashMap::new();
+        for entry in &self.out.sheet.entries {
+            if let Value::Count(count) = entry.setting.value {
+                said.insert((&entry.scope, entry.row.name), (count, &entry.setting));
+            }
+        }
+        let nearest = |scope, name| said.get(&(scope, name)).or_else(|| said.get(&(&pool, name)));
+        let mut capped = Vec::new();
+        for scope in &scopes {
+            let size = nearest(scope, "pool_size").map_or(default::POOL_SIZE, |(size, _)| *size);
+            // Where the size is its own, what all inherit may have been capped at another.
+            let own =
+                scope.section == Section::Database && said.contains_key(&(scope, "pool_size"));
+            let least = nearest(scope, "min_pool_size").filter(|(least, _)| own || *least > size);
+            let Some(((least, setting), row)) =
+                least.zip(options::find(scope.section, "min_pool_size"))
+            else {
+                continue;
+            };
+            let setting = Setting { value: Value::Count(size.min(*least)), ..(*setting).clone() };
+            capped.push(Entry { scope: scope.clone(), row, setting });
+        }
+        self.out.sheet.entries.extend(capped);
+    }
+
+    /// The value of an option that databases may have, too. `everywhere`: it is taken from them
+    /// only if all have it, because more users would come in otherwise.
+    fn one_for_all(&mut self, name: &'static str, everywhere: bool) -> Option<Said> {
+        let of = |database: &Named| database.pairs.get(name).cloned();
+        let local: Vec<Said> = self.databases.iter().filter_map(of).collect();
+        let global = self.main.get(name).cloned().filter(|said| !said.text.is_empty());
+        let all = local.len() == self.databases.len() || !everywhere;
+        let first = local.first().cloned();
+        let same = first.as_ref().is_some_and(|one| local.iter().all(|it| it.text == one.text));
+        let one = global.or(first.filter(|_| same && all));
+        for said in local {
+            if one.as_ref().is_none_or(|one| one.text != said.text) {
+                let note = format!("`{name}` is ignored: it must be one for all databases");
+                self.note(&said.place, &note);
+            }
+        }
+        one
+    }
+
+    fn text(&self, name: &str, preset: &str) -> String {
+        self.main.get(name).map_or_else(|| preset.to_owned(), |said| said.text.clone())
+    }
+
+    /// One option for one of ours.
+    fn take(&mut self, known: &'static Known, scope: &Scope, said: &Said) {
+        let Fate::Taken(_, ours, turn) = known.fate else { return };
+        match turned(known.name, turn, &said.text, scope.section) {
+            Ok(None) => {}
+            Ok(Some(text)) => self.take_text(scope, (ours, known.name), &Raw::Bare(&text), said),
+            Err(problem) => self.complain(problem, &said.place),
+        }
+    }
+
+    /// `names`: ours, and theirs for messages.
+    fn take_text(&mut self, scope: &Scope, names: (&str, &str), raw: &Raw<'_>, said: &Said) {
+        let Some(row) = options::find(scope.section, names.0) else { return };
+        match row.kind.read(names.1, raw, None) {
+            Ok(value) => {
+                let place = said.place.clone();
+                let setting = Setting { value, layer: said.layer, place, span: None };
+                self.out.sheet.entries.push(Entry { scope: scope.clone(), row, setting });
+            }
+            Err(problem) => {
+                self.out.sheet.broken.push((scope.clone(), row.name));
+                self.complain(problem, &said.place);
+            }
+        }
+    }
+
+    fn complain(&mut self, problem: Problem, place: &Place) {
+        if self.out.sheet.problems.len() < PROBLEMS_MAX {
+            self.out.sheet.problems.push(problem.at(place.clone()));
+        }
+    }
+
+    fn note_main(&mut self, name: &str, what: &str) {
+        if let Some(said) = self.main.get(name).cloned() {
+            self.note(&said.place, &format!("`{name}` {what}"));
+        }
+    }
+
+    fn note(&mut self, place: &Place, what: &str) {
+        // Only what a file says is noted.
+        if let Place::File { file, line, .. } = place {
+            let (file, line) = (file.clone(), *line);
+            self.out.notes.push(Note { file, line, what: what.to_owned() });
+        }
+    }
+}
+
+/// The value in our words; none: it says nothing.
+fn turned(name: &str, turn: Turn, text: &str, section: Section) -> Result<Option<String>, Problem> {
+    let unfit = |expected: &str| {
+        let message = format!("`{name}` is {}; expected {expected}", quoted(text));
+        Problem::new(Code::BadValue, message)
+    };
+    // In the strings of databases and users, -1 is as good as nothing.
+    let named = matches!(section, Section::Database | Section::User);
+    let nothing = text.is_empty() || (named && text.starts_with('-'));
+    match turn {
+        Turn::Same if text.is_empty() && name != "server_reset_query" => Ok(None),
+        Turn::Same => Ok(Some(text.to_owned())),
+        Turn::Path if text.is_empty() => Ok(None),
+        Turn::Path => Ok(Some(absolute(text))),
+        Turn::Count if nothing && named => Ok(None),
+        Turn::Count => Ok(Some(text.to_owned())),
+        Turn::Seconds | Turn::SecondsOrAtOnce if nothing && named => Ok(None),
+        Turn::Seconds | Turn::SecondsOrAtOnce => {
+            let seconds = text.parse::<f64>().ok().filter(|s| s.is_finite() && *s >= 0.0);
+            let expected = "a number of seconds such as 15 or 0.5";
+            let seconds = seconds.ok_or_else(|| unfit(expected))?;
+            // What is not quite nothing stays so. The reader of durations has a ceiling.
+            let least = u64::from(seconds > 0.0 || matches!(turn, Turn::SecondsOrAtOnce));
+            let milliseconds = ((seconds * 1000.0).round() as u64).max(least);
+            Ok(Some(format!("{milliseconds}ms")))
+        }
+        Turn::Flag => {
+            let number = text.parse::<i64>().map_err(|_| unfit("0 or 1"))?;
+            Ok(Some((number != 0).to_string()))
+        }
+        Turn::Words(words) => match words.iter().find(|(theirs, _)| *theirs == text) {
+            Some((_, ours)) => Ok(Some((*ours).to_owned())),
+            None => {
+                let known: Vec<&str> = words.iter().map(|(theirs, _)| *theirs).collect();
+                let problem = unfit(&format!("one of {}", known.join(", ")));
+                Err(match matches!(text, "cert" | "hba" | "pam" | "ldap") {
+                    true => problem.note("PgBouncer has it, Pondage does not"),
+                    false => problem,
+                })
+            }
+        },
+    }
+}
+
+/// Relative files start at the directory the process runs in.
+fn absolute(path: &str) -> String {
+    match std::path::absolute(path) {
+        Ok(path) => path.display().to_string(),
+        Err(_) => path.to_owned(),
+    }
+}

@@ -1,0 +1,276 @@
+//! Every option of PgBouncer 1.25, once: what it becomes here, or why it is ignored. The table
+//! feeds the conversion and the page `docs/migrating-from-pgbouncer.md`.
+//!
+//! Source: PgBouncer 1.25's documentation, doc/config.md, and the output of its SHOW CONFIG.
+
+use super::super::options::Section;
+
+/// What becomes of an option.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Fate {
+    /// The option of that name in a section. In [`Section::Database`] and [`Section::User`], one
+    /// of `[pgbouncer]` stands for all of them.
+    Taken(Section, &'static str, Turn),
+    /// Taken together with others; the text is for the page.
+    Joined(&'static str),
+    Ignored,
+}
+
+/// How a value is written here.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Turn {
+    Same,
+    /// A number that may be negative to say nothing.
+    Count,
+    /// Seconds, perhaps with a fraction.
+    Seconds,
+    /// The same; PgBouncer's 0 means at once, ours never.
+    SecondsOrAtOnce,
+    Flag,
+    /// Of a file. A relative one starts at the directory the process runs in.
+    Path,
+    /// Theirs and ours.
+    Words(&'static [(&'static str, &'static str)]),
+}
+
+#[derive(Debug)]
+pub(super) struct Known {
+    pub name: &'static str,
+    pub fate: Fate,
+    /// PgBouncer's default where Pondage's is another.
+    pub preset: Option<&'static str>,
+    /// Why it is ignored, or what is otherwise. Completes "`name` …: ".
+    pub about: &'static str,
+}
+
+const fn taken(name: &'static str, section: Section, ours: &'static str, turn: Turn) -> Known {
+    Known { name, fate: Fate::Taken(section, ours, turn), preset: None, about: "" }
+}
+
+const fn joined(name: &'static str, to: &'static str) -> Known {
+    Known { name, fate: Fate::Joined(to), preset: None, about: "" }
+}
+
+const fn ignored(name: &'static str, about: &'static str) -> Known {
+    Known { name, fate: Fate::Ignored, preset: None, about }
+}
+
+impl Known {
+    const fn preset(mut self, value: &'static str) -> Known {
+        self.preset = Some(value);
+        self
+    }
+
+    const fn about(mut self, about: &'static str) -> Known {
+        self.about = about;
+        self
+    }
+}
+
+const POOL: Section = Section::Pool;
+const DATABASE: Section = Section::Database;
+const USER: Section = Section::User;
+
+const METHODS: Turn = Turn::Words(&[
+    ("any", "trust"),
+    ("trust", "trust"),
+    ("plain", "password"),
+    ("md5", "md5"),
+    ("scram-sha-256", "scram"),
+]);
+
+const SERVER_TLS: Turn = Turn::Words(&[
+    ("disable", "disable"),
+    ("allow", "prefer"),
+    ("prefer", "prefer"),
+    ("require", "require"),
+    ("verify-ca", "verify-ca"),
+    ("verify-full", "verify-full"),
+]);
+
+const LEVELS: Turn = Turn::Words(&[("0", "info"), ("1", "debug"), ("2", "trace"), ("3", "trace")]);
+
+const NO_TCP: &str = "sockets have what the system gives them";
+const NO_DNS: &str = "names are asked of the system's resolver for every new server";
+const NO_SYSLOG: &str = "the log goes to standard error";
+const NO_CIPHERS: &str = "TLS is 1.2 or 1.3 with the ciphers that rustls takes for safe";
+const ONE_METHOD: &str = "it belongs to an auth_type that is missing";
+const ONE_PROCESS: &str = "not needed: the workers of one process share addresses and cancel keys";
+
+/// `[pgbouncer]`, in the order of SHOW CONFIG.
+pub(super) static MAIN: &[Known] = &[
+    taken("admin_users", Section::Auth, "admin_users", Turn::Same),
+    ignored("application_name_add_host", "missing: SHOW CLIENTS has the addresses of clients"),
+    joined("auth_dbname", "`auth.query_database`"),
+    joined("auth_file", "`auth.users_file`"),
+    ignored("auth_hba_file", ONE_METHOD),
+    ignored("auth_ident_file", ONE_METHOD),
+    ignored("auth_ldap_options", ONE_METHOD),
+    joined("auth_query", "`auth.query`"),
+    taken("auth_type", Section::Auth, "method", METHODS).preset("md5"),
+    joined("auth_user", "`auth.query_user`"),
+    ignored("autodb_idle_timeout", "not needed: a database of `*` costs nothing without servers"),
+    ignored("cancel_wait_timeout", "not needed: a cancel request does not wait for the pool"),
+    taken("client_idle_timeout", POOL, "client_idle_timeout", Turn::Seconds),
+    taken("client_login_timeout", Section::Runtime, "login_timeout", Turn::Seconds),
+    ignored("client_tls13_ciphers", NO_CIPHERS),
+    joined("client_tls_ca_file", "`listen.tls.client_ca`, where certificates are asked for"),
+    taken("client_tls_cert_file", Section::ListenTls, "cert", Turn::Path),
+    ignored("client_tls_ciphers", NO_CIPHERS),
+    ignored("client_tls_dheparams", NO_CIPHERS),
+    ignored("client_tls_ecdhcurve", NO_CIPHERS),
+    taken("client_tls_key_file", Section::ListenTls, "key", Turn::Path),
+    ignored("client_tls_protocols", NO_CIPHERS),
+    taken(
+        "client_tls_sslmode",
+        Section::ListenTls,
+        "mode",
+        Turn::Words(&[
+            ("disable", "disable"),
+            ("allow", "prefer"),
+            ("prefer", "prefer"),
+            ("require", "require"),
+            ("verify-ca", "verify-client"),
+            ("verify-full", "verify-client"),
+        ]),
+    )
+    .preset("disable"),
+    ignored("conffile", "RELOAD reads the file that the command line names"),
+    taken("default_pool_size", POOL, "pool_size", Turn::Count),
+    ignored("disable_pqexec", "missing: the simple protocol can't be switched off"),
+    ignored("dns_max_ttl", NO_DNS),
+    ignored("dns_nxdomain_ttl", NO_DNS),
+    ignored("dns_zone_check_period", NO_DNS),
+    taken("idle_transaction_timeout", POOL, "idle_transaction_timeout", Turn::Seconds),
+    ignored("ignore_startup_parameters", "not needed: none is refused; each is applied"),
+    ignored("job_name", "it names a Windows service"),
+    joined("listen_addr", "`listen.postgres`"),
+    taken("listen_backlog", Section::Listen, "backlog", Turn::Count).preset("128"),
+    joined("listen_port", "`listen.postgres`"),
+    taken("log_connections", Section::Telemetry, "log_connections", Turn::Flag).preset("1"),
+    taken("log_disconnections", Section::Telemetry, "log_disconnections", Turn::Flag).preset("1"),
+    ignored("log_pooler_errors", "missing: SHOW STATS and the metrics count them"),
+    ignored("log_stats", "missing: SHOW STATS and the metrics have them"),
+    ignored("logfile", NO_SYSLOG),
+    ignored("login_notify_message", "missing"),
+    taken("max_client_conn", Section::Runtime, "max_clients", Turn::Count).preset("100"),
+    taken("max_db_client_connections", DATABASE, "max_client_connections", Turn::Count),
+    taken("max_db_connections", DATABASE, "max_server_connections", Turn::Count),
+    ignored("max_packet_size", "not needed: messages of any size pass in constant memory"),
+    taken("max_prepared_statements", POOL, "max_prepared_statements", Turn::Count),
+    taken("max_user_client_connections", USER, "max_client_connections", Turn::Count)
+        .about("it holds for the users of [users] alone"),
+    taken("max_user_connections", USER, "max_server_connections", Turn::Count)
+        .about("it holds for the users of [users] alone"),
+    taken("min_pool_size", POOL, "min_pool_size", Turn::Count),
+    ignored("peer_id", ONE_PROCESS),
+    taken("pidfile", Section::Runtime, "pid_file", Turn::Path),
+    ignored("pkt_buf", "not needed: a client that is idle holds no buffer"),
+    taken("pool_mode", POOL, "mode", Turn::Same).preset("session"),
+    ignored("pool_idle_timeout", "not needed: a pool without servers and clients costs nothing"),
+    taken("query_timeout", POOL, "query_timeout", Turn::Seconds),
+    ignored("query_wait_notify", "missing: SHOW CLIENTS has who waits"),
+    taken("query_wait_timeout", POOL, "wait_timeout", Turn::Seconds),
+    taken("reserve_pool_size", POOL, "reserve_pool_size", Turn::Count),
+    taken("reserve_pool_timeout", POOL, "reserve_pool_timeout", Turn::Seconds),
+    ignored("resolv_conf", NO_DNS),
+    ignored("sbuf_loopcnt", "not needed: turns of clients are bounded otherwise"),
+    ignored("scram_iterations", "verifiers made from plain passwords have PostgreSQL's 4096"),
+    taken("server_check_delay", POOL, "server_check_delay", Turn::SecondsOrAtOnce),
+    joined(
+        "server_check_query",
+        "`pool.server_check_query`; an empty one is \
+        `server_check_delay = 0`, and `<empty>` is an empty one",
+    ),
+    taken("server_connect_timeout", POOL, "connect_timeout", Turn::Seconds),
+    ignored("server_fast_close", "missing: RECONNECT closes a server when it is free"),
+    taken("server_idle_timeout", POOL, "server_idle_timeout", Turn::Seconds),
+    taken("server_lifetime", POOL, "server_lifetime", Turn::SecondsOrAtOnce),
+    taken("server_login_retry", POOL, "server_login_retry", Turn::Seconds).preset("15"),
+    taken("server_reset_query", POOL, "server_reset_query", Turn::Same),
+    taken("server_reset_query_always", POOL, "server_reset_always", Turn::Flag),
+    ignored("server_round_robin", "missing: the server used last is lent first"),
+    ignored("server_tls13_ciphers", NO_CIPHERS),
+    taken("server_tls_ca_file", DATABASE, "tls_ca", Turn::Path),
+    taken("server_tls_cert_file", DATABASE, "tls_cert", Turn::Path),
+    ignored("server_tls_ciphers", NO_CIPHERS),
+    taken("server_tls_key_file", DATABASE, "tls_key", Turn::Path),
+    ignored("server_tls_protocols", NO_CIPHERS),
+    taken("server_tls_sslmode", DATABASE, "tls_mode", SERVER_TLS),
+    ignored("service_name", "it names a Windows service"),
+    ignored("so_reuseport", ONE_PROCESS),
+    taken("stats_period", Section::Telemetry, "stats_period", Turn::Seconds),
+    taken("stats_users", Section::Auth, "stats_users", Turn::Same),
+    ignored("suspend_timeout", "missing, as SUSPEND is"),
+    ignored("syslog", NO_SYSLOG),
+    ignored("syslog_facility", NO_SYSLOG),
+    ignored("syslog_ident", NO_SYSLOG),
+    ignored("tcp_defer_accept", NO_TCP),
+    ignored("tcp_keepalive", NO_TCP),
+    ignored("tcp_keepcnt", NO_TCP),
+    ignored("tcp_keepidle", NO_TCP),
+    ignored("tcp_keepintvl", NO_TCP),
+    ignored("tcp_socket_buffer", NO_TCP),
+    ignored("tcp_user_timeout", NO_TCP),
+    ignored("track_extra_parameters", "not needed: all that PostgreSQL reports is kept"),
+    ignored("transaction_timeout", "missing: PostgreSQL 17 has an option of this name"),
+    joined("unix_socket_dir", "`listen.postgres`, and `host` of databases without one"),
+    ignored("unix_socket_group", "missing: the directory of the socket can have a group"),
+    taken("unix_socket_mode", Section::Listen, "unix_socket_mode", Turn::Same),
+    ignored("user", "missing: start the process as that user"),
+    taken("verbose", Section::Telemetry, "log_level", LEVELS),
+];
+
+const AS_SERVER: &str = "missing: clients say it, or `ALTER DATABASE … SET`";
+
+/// Connection strings of `[databases]`.
+pub(super) static DATABASES: &[Known] = &[
+    taken("application_name", DATABASE, "application_name", Turn::Same),
+    joined("auth_dbname", "`auth.query_database`, if no database says another"),
+    joined("auth_query", "`auth.query`, if no database says another"),
+    joined("auth_user", "`auth.query_user`, if every database says this one"),
+    ignored("client_encoding", AS_SERVER),
+    taken("connect_query", DATABASE, "connect_query", Turn::Same),
+    ignored("datestyle", AS_SERVER),
+    taken("dbname", DATABASE, "dbname", Turn::Same),
+    joined("host", "`host`; without one, `unix_socket_dir`"),
+    ignored("load_balance_hosts", "missing, as lists of hosts are"),
+    taken("max_db_client_connections", DATABASE, "max_client_connections", Turn::Count),
+    taken("max_db_connections", DATABASE, "max_server_connections", Turn::Count),
+    taken("min_pool_size", DATABASE, "min_pool_size", Turn::Count),
+    taken("password", DATABASE, "password", Turn::Same),
+    taken("pool_mode", DATABASE, "mode", Turn::Same),
+    taken("pool_size", DATABASE, "pool_size", Turn::Count),
+    taken("port", DATABASE, "port", Turn::Same),
+    taken("query_wait_timeout", DATABASE, "wait_timeout", Turn::Seconds),
+    taken("reserve_pool", DATABASE, "reserve_pool_size", Turn::Count),
+    taken("reserve_pool_size", DATABASE, "reserve_pool_size", Turn::Count),
+    taken("server_lifetime", DATABASE, "server_lifetime", Turn::SecondsOrAtOnce),
+    ignored("timezone", AS_SERVER),
+    taken("user", DATABASE, "user", Turn::Same),
+];
+
+/// Settings of `[users]`.
+pub(super) static USERS: &[Known] = &[
+    taken("client_idle_timeout", USER, "client_idle_timeout", Turn::Seconds),
+    taken("idle_transaction_timeout", USER, "idle_transaction_timeout", Turn::Seconds),
+    taken("max_user_client_connections", USER, "max_client_connections", Turn::Count),
+    taken("max_user_connections", USER, "max_server_connections", Turn::Count),
+    taken("pool_mode", USER, "mode", Turn::Same),
+    taken("pool_size", USER, "pool_size", Turn::Count),
+    taken("query_timeout", USER, "query_timeout", Turn::Seconds),
+    taken("query_wait_timeout", USER, "wait_timeout", Turn::Seconds),
+    taken("reserve_pool_size", USER, "reserve_pool_size", Turn::Count),
+    ignored("transaction_timeout", "missing: PostgreSQL 17 has an option of this name"),
+];
+
+/// Connection strings of `[peers]`.
+pub(super) static PEERS: &[Known] = &[
+    ignored("host", ONE_PROCESS),
+    ignored("pool_size", ONE_PROCESS),
+    ignored("port", ONE_PROCESS),
+];
+
+pub(super) fn find(table: &'static [Known], name: &str) -> Option<&'static Known> {
+    table.iter().find(|known| known.name == name)
+}

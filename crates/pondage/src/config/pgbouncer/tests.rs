@@ -1,0 +1,295 @@
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::table::{DATABASES, MAIN, PEERS, USERS};
+use super::*;
+use crate::config::{effective, reload, Config, Environment, Flags, Host};
+
+/// Every option, each with a value that differs from its default where it is taken.
+const EVERYTHING: &str = include_str!("everything.ini");
+
+/// A directory that goes when the test ends.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Directory {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pondage-ini-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a temporary directory can be made");
+        Directory(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).expect("a temporary file can be written");
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn loaded(path: &Path) -> Result<Config, Report> {
+    Config::from_ini(path, Environment::default(), Flags::default())
+}
+
+fn config(text: &str) -> Config {
+    let directory = Directory::new();
+    loaded(&directory.write("pgbouncer.ini", text)).unwrap_or_else(|report| panic!("{report}"))
+}
+
+/// What is wrong with `text`, without the name of its directory.
+fn refused(text: &str) -> String {
+    let directory = Directory::new();
+    let report = loaded(&directory.write("pgbouncer.ini", text)).expect_err("it is wrong");
+    report.to_string().replace(&format!("{}/", directory.0.display()), "")
+}
+
+/// The effective configuration without its comments, which name the places of values.
+fn bare(config: &Config) -> String {
+    let text = effective(config);
+    let lines = text.lines().map(|line| line.split("  # ").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The golden file with its paths in `directory`.
+fn everything(directory: &Directory) -> PathBuf {
+    directory.write("users.txt", "\"app\" \"sesame\"\n\"lookup\" \"open\"\n");
+    directory.write("tls.pem", crate::config::tests::PEM);
+    let place = directory.0.display().to_string();
+    directory.write("pgbouncer.ini", &EVERYTHING.replace("{directory}", &place))
+}
+
+#[test]
+fn the_golden_file_has_every_option_of_the_table() {
+    for (table, section) in [(MAIN, "[pgbouncer]"), (DATABASES, "[databases]")] {
+        let start = EVERYTHING.find(section).expect("it has the section");
+        for known in table {
+            let found = EVERYTHING[start..].contains(&format!("{} =", known.name))
+                || EVERYTHING[start..].contains(&format!("{}=", known.name));
+            assert!(found, "no {} in {section}", known.name);
+        }
+    }
+    for known in USERS.iter().chain(PEERS) {
+        assert!(EVERYTHING.contains(&format!("{}=", known.name)), "no {}", known.name);
+    }
+}
+
+#[test]
+fn every_option_is_taken_or_named() {
+    let directory = Directory::new();
+    let path = everything(&directory);
+    let config = loaded(&path).unwrap_or_else(|report| panic!("{report}"));
+    let place = directory.0.display().to_string();
+    let said = format!("{}\n\n{}\n", bare(&config), config.notices.join("\n"));
+    let said = said.replace(&place, "{directory}");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config/pgbouncer/everything.txt");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&golden, &said).expect("it can be written");
+    }
+    let golden = std::fs::read_to_string(golden).expect("the golden text");
+    assert!(said == golden, "with UPDATE_DOCS=1, look at the change:\n{said}");
+}
+
+#[test]
+fn imported_toml_says_what_the_ini_says() {
+    let directory = Directory::new();
+    let ini = everything(&directory);
+    let Imported { toml, notes } = import(&ini, None).expect("it can be imported");
+    let running = loaded(&ini).expect("valid");
+    assert!(running.notices.starts_with(&notes), "{notes:#?}\n{:#?}", running.notices);
+    let imported = Config::from_text(&toml).unwrap_or_else(|report| panic!("{report}\n{toml}"));
+    assert_eq!(bare(&imported), bare(&running));
+    let of = |config: &Config| format!("{:#?} {:#?}", config.databases, config.users);
+    assert_eq!(of(&imported), of(&running));
+    assert!(toml.contains("password = \"it's \\\"open\\\"\"\n"), "{toml}");
+    // Another file of users, and the same otherwise.
+    let users = directory.write("others.txt", "\"other\" \"sesame\"\n");
+    let Imported { toml, .. } = import(&ini, Some(&users)).expect("it can be imported");
+    let imported = Config::from_text(&toml).unwrap_or_else(|report| panic!("{report}\n{toml}"));
+    assert!(imported.auth.file_users.contains_key("other"));
+}
+
+#[test]
+fn an_ini_that_says_little_means_what_pgbouncer_means() {
+    let config = config("[pgbouncer]\n[databases]\napp =\n* = host=db port=6000\n");
+    let pool = config.pool("app", "me").expect("known");
+    assert_eq!(pool.mode, crate::config::PoolMode::Session);
+    assert_eq!(pool.upstream.host, Host::Unix("/tmp".into()));
+    assert_eq!((pool.upstream.database.as_str(), pool.upstream.port), ("app", 5432));
+    let other = config.pool("else", "me").expect("known");
+    assert_eq!((other.upstream.database.as_str(), other.upstream.port), ("else", 6000));
+    assert_eq!((config.runtime.max_clients, config.listen.http), (100, None));
+    assert_eq!(config.listen.postgres.len(), 1, "{:?}", config.listen.postgres);
+    assert_eq!(config.auth.method, crate::config::AuthMethod::Md5);
+    assert_eq!(config.notices, Vec::<String>::new());
+}
+
+#[test]
+fn quotes_comments_and_repetitions() {
+    let text = "; a comment\n  # another\n[databases] ; and here\n\
+        'my db' = host = h  password='it''s; #1' dbname='a b'\n\
+        \"say \"\"hi\"\"\"=host=h user = me\n\
+        twice = host=first\ntwice = host=second password=a password=b\n\
+        [pgbouncer]\npool_mode = statement\n[users]\n[pgbouncer]\nlisten_port = 7000\n";
+    let config = config(text);
+    let pool = config.pool("my db", "me").expect("known");
+    let password = pool.upstream.password.clone();
+    assert_eq!(password, Some(wire::pg::auth::Secret::Plain("it's; #1".into())));
+    assert_eq!(pool.upstream.database, "a b");
+    assert_eq!(config.pool("say \"hi\"", "you").expect("known").upstream.user, "me");
+    let twice = config.pool("twice", "me").expect("known");
+    assert_eq!(twice.upstream.host, Host::Tcp("second".into()));
+    // A section may come twice.
+    assert_eq!(twice.mode, crate::config::PoolMode::Statement);
+}
+
+#[test]
+fn units_become_ours() {
+    let config = config(
+        "[databases]\na = host=h query_wait_timeout=-1 server_lifetime=0\n\
+         [pgbouncer]\nquery_wait_timeout = 1.5\nserver_check_delay = 0\nquery_timeout=0\n\
+         server_idle_timeout = 0.0001\nserver_check_query = select 1\nserver_reset_query =\n\
+         server_reset_query_always = 1\nunix_socket_mode = 0770\nlisten_addr = *, ::1, 10.0.0.1\n\
+         unix_socket_dir =\n",
+    );
+    let pool = config.pool("a", "me").expect("known");
+    assert_eq!(pool.wait_timeout.as_millis(), 1500);
+    assert_eq!(pool.server_lifetime.as_millis(), 1);
+    assert_eq!(pool.server_check_delay.as_millis(), 1);
+    assert_eq!((pool.query_timeout.as_millis(), pool.server_idle_timeout.as_millis()), (0, 1));
+    assert_eq!(pool.server_check_query, "select 1");
+    assert_eq!((pool.server_reset_query.as_str(), pool.server_reset_always), ("", true));
+    assert_eq!(config.listen.unix_socket_mode, 0o770);
+    let listen = format!("{:?}", config.listen.postgres);
+    for address in ["0.0.0.0:6432", "[::1]:6432", "10.0.0.1:6432"] {
+        assert!(listen.contains(address), "{listen}");
+    }
+    let unchecked = self::config(
+        "[pgbouncer]\nserver_check_query =\nserver_check_delay = 3\n[databases]\na=\n",
+    );
+    assert!(unchecked.pool("a", "me").expect("known").server_check_delay.is_zero());
+}
+
+#[test]
+fn the_least_size_of_a_pool_is_capped_at_its_size() {
+    let config = config(
+        "[pgbouncer]\nmin_pool_size = 30\n[databases]\na = host=h\nb = host=h pool_size=40\n\
+         c = host=h pool_size=2\nd = host=h pool_size=5 min_pool_size=6\n[users]\nu = pool_size=3\n",
+    );
+    let least =
+        |database: &str, user: &str| config.pool(database, user).expect("known").min_pool_size;
+    assert_eq!(least("b", "x"), 30);
+    assert_eq!([least("a", "x"), least("c", "x"), least("d", "x"), least("a", "u")], [20, 2, 5, 3]);
+}
+
+#[test]
+fn the_query_for_users_is_one_for_all_databases() {
+    let everywhere = "[databases]\na = auth_user=x auth_query='select $1'\nb = auth_user=x\n";
+    let query = config(&format!("{everywhere}[pgbouncer]\n")).auth.query.expect("a query");
+    assert_eq!((query.user.as_str(), query.sql.as_str()), ("x", "select $1"));
+    // Users of one database would get into the other.
+    let one = config("[databases]\na = auth_user=x\nb = host=h\n[pgbouncer]\n");
+    assert!(one.auth.query.is_none());
+    assert!(
+        one.notices[0].ends_with(":2: `auth_user` is ignored: it must be one for all databases")
+    );
+    let lonely = config("[databases]\na =\n[pgbouncer]\nauth_query = select $1\n");
+    assert!(lonely.notices[0].ends_with(":4: `auth_query` is ignored: it needs `auth_user`"));
+}
+
+#[test]
+fn included_files_are_part_of_the_file() {
+    let directory = Directory::new();
+    let databases = directory.write("databases.ini", "a = host=included\n[users]\nme=pool_size=3");
+    let text = format!("[pgbouncer]\n[databases]\n%include {}\n", databases.display());
+    let path = directory.write("pgbouncer.ini", &format!("{text}you = pool_size=4\n"));
+    let config = loaded(&path).unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(config.pool("a", "me").expect("known").pool_size, 3);
+    assert_eq!(config.pool("a", "you").expect("known").pool_size, 4);
+    // RELOAD reads all of it again.
+    directory.write("databases.ini", "a = host=changed\n[users]\nme=pool_size=5");
+    let config = reload(&config).unwrap_or_else(|report| panic!("{report}"));
+    assert_eq!(config.pool("a", "me").expect("known").pool_size, 5);
+    // A problem is told with the file that has it.
+    directory.write("databases.ini", "a = host=included wat=1\n[users]");
+    let report = loaded(&path).expect_err("an unknown key").to_string();
+    assert!(report.contains("databases.ini:1:1"), "{report}");
+    // Round and round, and nowhere.
+    let itself = directory.0.join("itself.ini");
+    let include = format!("%include {0}\n%include {0}\n[pgbouncer]\n", itself.display());
+    directory.write("itself.ini", &include);
+    let report = loaded(&itself).expect_err("it has no end").to_string();
+    assert!(report.contains("files include one another 10 deep"), "{report}");
+    let report = refused("[pgbouncer]\n%include /nowhere/at.all\n");
+    assert!(report.contains("can't include /nowhere/at.all: No such file"), "{report}");
+}
+
+#[test]
+fn wrong_files_are_refused_with_the_line() {
+    let cases = [
+        ("[databases]\na =\n", "pgbouncer.ini:1:1", "there is no section [pgbouncer]"),
+        ("a = 1\n[pgbouncer]\n", ":1:1", "`a` stands before the first section"),
+        ("[pgbouncer\n", ":1:1", "has no `]` behind it"),
+        ("[pgbouncer]\nwhat ever\n", ":2:1", "the line is not `key = value`"),
+        ("[pgbouncer]\n'a = 1\n", ":2:1", "the line is not `key = value`"),
+        ("[pgbouncer]\n  = 1\n", ":2:3", "the line is not `key = value`"),
+        ("[pgbouncr]\n", ":1:1", "did you mean `pgbouncer`?"),
+        ("[pgbouncer]\npool_mod = x\n", ":2:1", "did you mean `pool_mode`?"),
+        ("[pgbouncer]\npool_mode = x\n", ":2:1", "expected one of session, transaction"),
+        ("[pgbouncer]\nquery_timeout = 5s\n", ":2:1", "expected a number of seconds"),
+        ("[pgbouncer]\nquery_timeout = 1e99\n", ":2:1", "the longest duration is 3650d"),
+        ("[pgbouncer]\nquery_timeout = nan\n", ":2:1", "expected a number of seconds"),
+        ("[pgbouncer]\nmax_client_conn = many\n", ":2:1", "expected a whole number"),
+        ("[pgbouncer]\nlog_connections = yes\n", ":2:1", "expected 0 or 1"),
+        ("[pgbouncer]\nauth_type = hba\n", ":2:1", "PgBouncer has it, Pondage does not"),
+        ("[pgbouncer]\nauth_type = sesam\n", ":2:1", "expected one of any, trust, plain"),
+        ("[pgbouncer]\nlisten_addr = nobody.example\n", ":2:1", "no address to listen on"),
+        ("[pgbouncer]\nunix_socket_mode = 999\n", ":2:1", "expected octal permission bits"),
+        ("[pgbouncer]\nauth_file = /nowhere\n", ":2:1", "can't use /nowhere"),
+        ("[pgbouncer]\n[databases]\na = host=h1,h2\n", ":3:1", "several hosts"),
+        ("[pgbouncer]\n[databases]\na = host=@abstract\n", ":3:1", "abstract Unix sockets"),
+        ("[pgbouncer]\n[databases]\na = hsot=h\n", ":3:1", "did you mean `host`?"),
+        ("[pgbouncer]\n[databases]\na = host\n", ":3:1", "is not `key=value`"),
+        ("[pgbouncer]\n[databases]\na = host=\n", ":3:1", "`host` has no value"),
+        ("[pgbouncer]\n[databases]\na = password='it''s\n", ":3:1", "has no closing quote"),
+        ("[pgbouncer]\n[databases]\na = port=0\n", ":3:1", "`port` is \"0\""),
+        ("[pgbouncer]\n[databases]\npgbouncer = host=h\n", ":3:1", "is the console's"),
+        ("[pgbouncer]\n[users]\nme = pol_size=1\n", ":3:1", "did you mean `pool_size`?"),
+        ("[pgbouncer]\n[peers]\n0 = host=h\n", ":3:1", "expected a number from 1"),
+        ("[pgbouncer]\n[peers]\n1 = port=1\n", ":3:1", "peer 1 has no `host`"),
+    ];
+    for (text, place, what) in cases {
+        let report = refused(text);
+        assert!(report.contains(place) && report.contains(what), "{text}\n{report}");
+        assert!(!report.contains("it''s"), "{report}");
+    }
+    let report = loaded(Path::new("/nowhere/pgbouncer.ini")).expect_err("no file").to_string();
+    assert!(report.starts_with("error[P0100]: can't read /nowhere/pgbouncer.ini"), "{report}");
+}
+
+#[test]
+fn migration_page_has_the_options_of_the_table() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/migrating-from-pgbouncer.md");
+    let text = std::fs::read_to_string(&page).expect("the page");
+    let (head, rest) = text.split_once("migration_page`. -->\n").expect("where the tables start");
+    let (_, tail) = rest.split_once("<!-- end of the options -->").expect("where they end");
+    let whole = format!(
+        "{head}migration_page`. -->\n{}\n<!-- end of the options -->{tail}",
+        options_of_pgbouncer()
+    );
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&page, &whole).expect("the page can be written");
+    }
+    let written = std::fs::read_to_string(&page).expect("the page");
+    assert!(
+        written == whole,
+        "docs/migrating-from-pgbouncer.md is not what the table says: \
+         run `UPDATE_DOCS=1 cargo test --workspace --lib migration_page`"
+    );
+}

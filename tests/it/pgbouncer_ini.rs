@@ -1,0 +1,133 @@
+//! An ini file of PgBouncer, run as it is and written as TOML.
+
+use std::path::Path;
+
+use crate::kit::cluster::{APP, APP_PASSWORD, SUPERUSER, SUPERUSER_PASSWORD};
+use crate::kit::{cluster, Database, Gateway, Tool, WireClient};
+
+const LOOKUP: &str = "SELECT rolname, rolpassword FROM pg_catalog.pg_authid WHERE rolname = $1";
+
+/// `main` goes into `[pgbouncer]`, `database` into the database's connection string.
+fn ini(at: (u16, &Path), name: &Database, database: &str, main: &str) -> String {
+    let (port, directory) = at;
+    let directory = directory.display();
+    let users = format!("{directory}/userlist.txt");
+    let list = format!(
+        "; users\n\"{APP}\" \"{APP_PASSWORD}\"\n\"{SUPERUSER}\" \"{SUPERUSER_PASSWORD}\" rest\n"
+    );
+    std::fs::write(&users, list).expect("the list of users");
+    let databases = format!("{directory}/databases.ini");
+    let server = cluster().port;
+    let line = format!("{} = host=127.0.0.1 port={server} {database}\n", name.name);
+    std::fs::write(&databases, line).expect("the databases");
+    format!(
+        "; run as it is\n[databases]\n%include {databases}\n* = host=127.0.0.1 port={server}\n\n\
+         [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+         unix_socket_dir = {directory}\nauth_file = {users}\nadmin_users = {SUPERUSER}\n\
+         pidfile = {directory}/pgbouncer.pid\nlogfile = {directory}/pgbouncer.log\n{main}\n"
+    )
+}
+
+fn mode_of(gateway: &Gateway, database: &Database) -> String {
+    let mut console = console(gateway);
+    let pools = console.table("show pools");
+    let pool = pools.iter().find(|pool| pool["database"] == database.name).expect("a pool");
+    pool["pool_mode"].clone()
+}
+
+/// As PgBouncer's own console is reached.
+fn console(gateway: &Gateway) -> WireClient {
+    WireClient::login(&gateway.address(), SUPERUSER, SUPERUSER_PASSWORD, "pgbouncer")
+}
+
+#[test]
+fn an_ini_serves_psql_in_every_way_to_log_in() {
+    let database = cluster().database();
+    for method in ["trust", "any", "plain", "md5", "scram-sha-256"] {
+        let main = format!("auth_type = {method}");
+        let gateway = Gateway::start_ini(|port, at| ini((port, at), &database, "", &main));
+        let said = Tool::psql(&gateway, &database).args(["-c", "select 'hello', 1"]).run();
+        assert_eq!(said, "hello|1\n", "{method}");
+        assert_eq!(mode_of(&gateway, &database), "session");
+        // A database of `*`, over the Unix socket.
+        let directory = gateway.directory.path().display().to_string();
+        let over_socket = Tool::psql(&gateway, &database).env("PGHOST", &directory);
+        let said = over_socket.args(["-d", "template1", "-c", "select current_database()"]).run();
+        assert_eq!(said, "template1\n", "{method}");
+        if method != "trust" && method != "any" {
+            let parameters = [("user", APP), ("database", database.name.as_str())];
+            let refused = WireClient::try_login(&gateway.address(), "wrong", &parameters);
+            assert_eq!(refused.err().expect("a wrong password").code, "28P01", "{method}");
+        }
+        assert!(gateway.directory.path().join("pgbouncer.pid").exists());
+        assert!(gateway.said().contains("`logfile` is ignored: the log goes to standard error"));
+    }
+}
+
+#[test]
+fn an_ini_finds_users_by_its_query() {
+    let database = cluster().database();
+    database.run("create role \"ini user\" login password 'found'");
+    let line = format!("user={APP} password='{APP_PASSWORD}' pool_mode=transaction");
+    let main = format!("auth_type = md5\nauth_user = {SUPERUSER}\nauth_query = {LOOKUP}");
+    let gateway = Gateway::start_ini(|port, at| ini((port, at), &database, &line, &main));
+    let mut client = WireClient::login(&gateway.address(), "ini user", "found", &database.name);
+    assert_eq!(client.one("select current_user"), APP);
+    assert_eq!(mode_of(&gateway, &database), "transaction");
+}
+
+#[test]
+fn reload_reads_the_ini_again() {
+    let database = cluster().database();
+    let gateway = Gateway::start_ini(|port, at| ini((port, at), &database, "", ""));
+    let mut client = gateway.client(&database);
+    assert_eq!(client.one("select 1"), "1");
+    assert_eq!(mode_of(&gateway, &database), "session");
+    let again = |line: &str, main: &str| {
+        let text = ini((gateway.port, gateway.directory.path()), &database, line, main);
+        std::fs::write(&gateway.file, text).expect("the ini file");
+    };
+    again("pool_mode=transaction", "dns_max_ttl = 3");
+    console(&gateway).run("reload");
+    assert_eq!(gateway.client(&database).one("select 2"), "2");
+    assert_eq!(mode_of(&gateway, &database), "transaction");
+    assert!(gateway.said().contains("pgbouncer.ini:14: `dns_max_ttl` is ignored"));
+    // A wrong one changes nothing, and says where.
+    again("pool_mode=statement", "pool_mod = session");
+    let refused = console(&gateway).error("reload");
+    let detail = refused.detail;
+    assert!(detail.contains("did you mean `pool_mode`?"), "{detail}");
+    assert!(detail.contains("pgbouncer.ini:14:1"), "{detail}");
+    assert_eq!(mode_of(&gateway, &database), "transaction");
+}
+
+#[test]
+fn what_import_writes_is_what_the_ini_means() {
+    let database = cluster().database();
+    let directory = crate::kit::place::Directory::new("import");
+    let main = "auth_type = scram-sha-256\npool_mode = transaction\nquery_timeout = 2.5\n\
+                tcp_keepalive = 1";
+    let text = ini((6432, directory.path()), &database, "pool_size=3", main);
+    let file = directory.path().join("pgbouncer.ini");
+    std::fs::write(&file, text).expect("the ini file");
+    let file = file.display().to_string();
+    let imported = Gateway::command(&["import", &file], &[]);
+    assert!(imported.status.success(), "{imported:?}");
+    assert!(imported.stderr.contains(":17: `tcp_keepalive` is ignored:"), "{}", imported.stderr);
+    let toml = directory.path().join("pondage.toml");
+    std::fs::write(&toml, &imported.stdout).expect("the TOML file");
+    let toml = toml.display().to_string();
+    let of_toml = Gateway::command(&["check", "-c", &toml], &[]);
+    let of_ini = Gateway::command(&["check", "--pgbouncer-ini", &file], &[]);
+    assert!(of_toml.status.success() && of_ini.status.success(), "{of_toml:?}\n{of_ini:?}");
+    // Behind values stands where they were said.
+    let bare = |text: &str| -> Vec<String> {
+        text.lines().map(|line| line.split("  # ").next().unwrap_or_default().into()).collect()
+    };
+    assert_eq!(bare(&of_toml.stdout), bare(&of_ini.stdout));
+    let users = directory.path().join("userlist.txt").display().to_string();
+    let imported = Gateway::command(&["import", &file, &users], &[]);
+    assert!(imported.stdout.contains(&format!("users_file = \"{users}\"")), "{imported:?}");
+    let nowhere = Gateway::command(&["import", "/nowhere/pgbouncer.ini"], &[]);
+    assert_eq!(nowhere.status.code(), Some(78), "{nowhere:?}");
+}
