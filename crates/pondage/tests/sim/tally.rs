@@ -100,6 +100,7 @@ impl AddAssign for Tally {
         all.unserved += cached.unserved;
         all.audits += cached.audits;
         all.mismatches += cached.mismatches;
+        all.mirrored += cached.mirrored;
         self.counts += one.counts;
     }
 }
