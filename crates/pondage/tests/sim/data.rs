@@ -298,6 +298,13 @@ impl Database {
         !self.running.contains(&xid)
     }
 
+    /// Somebody empties a table, or has, and it is not seen yet.
+    pub(crate) fn is_emptied(&self) -> bool {
+        let open = self.open.values().map(|open| &open.changes);
+        let mut all = open.chain(self.closing.iter().map(|closing| &closing.changes));
+        all.any(|changes| changes.iter().any(|one| matches!(one, Change::Truncate { .. })))
+    }
+
     /// What is due becomes visible.
     fn show(&mut self) {
         while let Some(at) = self.closing.iter().position(|one| one.visible <= self.now) {

@@ -351,6 +351,9 @@ impl Postgres {
             self.committing = None;
             self.flush();
         }
+        if self.waits_for_table() {
+            return Step::Waits;
+        }
         if self.simple.is_some() && self.copy.is_none() {
             return self.step_simple();
         }
@@ -377,6 +380,23 @@ impl Postgres {
             return Step::Did;
         }
         self.message(&message)
+    }
+
+    /// Who empties a table has locked it until others see it as empty.
+    fn waits_for_table(&self) -> bool {
+        let emptied = self.data.as_ref().is_some_and(|data| data.borrow().is_emptied());
+        if !emptied || self.copy.is_some() {
+            return false;
+        }
+        let text = match (&self.simple, self.input.front()) {
+            (Some(parts), _) => parts.front(),
+            (None, Some(message)) if message.tag == tag::EXECUTE && !self.skips => {
+                let (name, _) = frontend::execute(message.body()).expect("an Execute");
+                self.portals.get(name).map(|portal| &portal.text)
+            }
+            _ => None,
+        };
+        text.is_some_and(|text| text.starts_with("put") || text.starts_with("del "))
     }
 
     fn message(&mut self, message: &Message) -> Step {
