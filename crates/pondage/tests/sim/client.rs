@@ -15,6 +15,8 @@ use wire::pg::backend::{self as reply, tag as say, Auth, TxStatus};
 use wire::pg::frontend::{self, Target};
 use wire::pg::startup;
 
+use crate::data::cell::{self, Cell};
+use crate::data::read::Form;
 use crate::ledger::{Deed, News};
 use crate::postgres::{take_messages, Message, Postgres, Step, UNKNOWN};
 use crate::reader::Said;
@@ -55,6 +57,8 @@ pub struct Reading {
     pub clients: usize,
     /// What they ask for most of the time.
     pub often: Vec<Said>,
+    /// Of some of it mirrors may be there.
+    pub finds: bool,
     pub writes: f64,
     /// Sessions are made unlike others.
     pub strange: bool,
@@ -142,6 +146,8 @@ pub struct Client {
     /// Rows that it is to hear of.
     writes: VecDeque<String>,
     commits: Vec<String>,
+    /// Those of an answer that is not whole.
+    rows: Vec<Vec<Cell>>,
     /// What it has just heard of them.
     pub news: Vec<News>,
     /// The last messages both ways, for a failure's report.
@@ -212,6 +218,7 @@ impl Client {
             sleeping: false,
             writes: VecDeque::new(),
             commits: Vec::new(),
+            rows: Vec::new(),
             news: Vec::new(),
             history: VecDeque::new(),
         }
@@ -349,7 +356,12 @@ impl Client {
         }
         match self.expected.front() {
             Some(right) if right.bytes.starts_with(&self.received) => Ok(()),
-            Some(right) if is_unknown(right) && self.received[0] == right.tag => Ok(()),
+            Some(right)
+                if is_unknown(right)
+                    && [say::DATA_ROW, say::COMMAND_COMPLETE].contains(&self.received[0]) =>
+            {
+                Ok(())
+            }
             right => Err(format!(
                 "a message was cut, and what there is of it is wrong: {:?} instead of {:?}",
                 String::from_utf8_lossy(&self.received),
@@ -457,14 +469,11 @@ impl Client {
             }
             self.collect();
         }
-        let right = self.expected.pop_front().expect("it has just come");
-        let found = is_unknown(&right) && message.tag == right.tag;
-        if let Some(asked) = found.then(|| self.direct.asked.pop_front()).flatten() {
-            let text = String::from_utf8_lossy(message.body().get(6..).unwrap_or_default());
-            self.news.push(News::Read(Box::new(asked), text.into_owned()));
+        if self.expected.front().is_some_and(is_unknown) {
+            return self.hear_answer(&message);
         }
-        let alike = found
-            || right.bytes == message.bytes
+        let right = self.expected.pop_front().expect("it has just come");
+        let alike = right.bytes == message.bytes
             || (code(&right).is_some_and(|code| code == "0A000" || code == "57014")
                 && code(&right) == code(&message))
             || code(&right).as_deref() == Some("25P02") && is_of_no_portal(&message);
@@ -481,6 +490,30 @@ impl Client {
             if let Some(plan) = self.copy.take() {
                 self.send(plan.after_error);
             }
+        }
+        Ok(())
+    }
+
+    /// A part of the answer to a read, which only the data can tell.
+    fn hear_answer(&mut self, message: &Message) -> Result<(), String> {
+        let wrong = || format!("{} came instead of an answer", show(message));
+        let asked = self.direct.asked.front().ok_or_else(wrong)?;
+        let one = asked.read.form == Form::Text;
+        if message.tag == say::DATA_ROW {
+            let row = cell::parse(message.body(), &asked.read.columns(asked.format));
+            self.rows.push(row.ok_or_else(wrong)?);
+        } else if one || message.body() != format!("SELECT {}\0", self.rows.len()).as_bytes() {
+            return Err(wrong());
+        }
+        if one || message.tag == say::COMMAND_COMPLETE {
+            self.expected.pop_front();
+            if !one {
+                // In its place came this one.
+                self.expected.pop_front();
+            }
+            let text = cell::show(&std::mem::take(&mut self.rows));
+            let asked = self.direct.asked.pop_front().ok_or_else(wrong)?;
+            self.news.push(News::Read(Box::new(asked), text));
         }
         Ok(())
     }

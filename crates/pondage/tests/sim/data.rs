@@ -5,6 +5,9 @@
 //! time something becomes visible a new *state* begins; states are counted from 0. Every answer to
 //! a read has to be that of one state.
 
+pub(crate) mod catalogue;
+pub(crate) mod cell;
+pub(crate) mod copying;
 pub(crate) mod read;
 pub(crate) mod stream;
 
@@ -16,6 +19,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::plan::{Caching, Fault};
+use cell::Cell;
 use read::Read;
 
 pub(crate) type Handle = Rc<RefCell<Database>>;
@@ -97,6 +101,8 @@ struct Table {
     identity: u8,
     /// Of its description.
     version: i32,
+    /// `pg_class.relfilenode`.
+    filenode: u32,
     /// What each key has had since which state.
     rows: BTreeMap<i32, Vec<(u64, Option<Row>)>>,
 }
@@ -162,7 +168,8 @@ impl Database {
                     rows.insert(key, vec![(0, Some(row))]);
                 }
             }
-            Table { identity: *b"ddf".get(random.random_range(0..3)).unwrap(), version: 0, rows }
+            let identity = *b"ddf".get(random.random_range(0..3)).unwrap();
+            Table { identity, version: 0, filenode: 1, rows }
         });
         // Numbers of transactions go round now and then.
         let first = [1_000, (1 << 32) - 20, (7 << 32) + (1 << 31) - 9][random.random_range(0..3)];
@@ -291,6 +298,13 @@ impl Database {
         !self.running.contains(&xid)
     }
 
+    /// Somebody empties a table, or has, and it is not seen yet.
+    pub(crate) fn is_emptied(&self) -> bool {
+        let open = self.open.values().map(|open| &open.changes);
+        let mut all = open.chain(self.closing.iter().map(|closing| &closing.changes));
+        all.any(|changes| changes.iter().any(|one| matches!(one, Change::Truncate { .. })))
+    }
+
     /// What is due becomes visible.
     fn show(&mut self) {
         while let Some(at) = self.closing.iter().position(|one| one.visible <= self.now) {
@@ -323,14 +337,10 @@ impl Database {
 
     /// `pg_current_snapshot()`, and where the log ends.
     pub(crate) fn pulse(&mut self) -> (String, u64) {
-        let next = self.completed + 1;
-        let running: Vec<u64> = self.running.range(..next).copied().collect();
-        let oldest = running.first().copied().unwrap_or(next);
-        let listed: Vec<String> = running.iter().map(u64::to_string).collect();
-        let mut snapshot = format!("{oldest}:{next}:{}", listed.join(","));
-        if self.fault == Some(Fault::NothingRuns) {
-            snapshot = format!("{0}:{0}:", self.next);
-        }
+        let snapshot = match self.fault {
+            Some(Fault::NothingRuns) => self.snapshot_of_all(),
+            _ => self.snapshot(),
+        };
         // The position is looked at a little later.
         let end = match self.fault {
             Some(Fault::PulseTooOld) => self.insert.saturating_sub(400),
@@ -339,12 +349,25 @@ impl Database {
         (snapshot, end)
     }
 
-    /// What a statement of this transaction finds now.
-    pub(crate) fn look(&self, read: &Read, xid: Option<u64>) -> String {
+    fn snapshot(&self) -> String {
+        let next = self.completed + 1;
+        let running: Vec<u64> = self.running.range(..next).copied().collect();
+        let oldest = running.first().copied().unwrap_or(next);
+        let listed: Vec<String> = running.iter().map(u64::to_string).collect();
+        format!("{oldest}:{next}:{}", listed.join(","))
+    }
+
+    /// One that says that all have ended who run.
+    fn snapshot_of_all(&self) -> String {
+        format!("{0}:{0}:", self.next)
+    }
+
+    /// What a statement of this transaction finds now, and how many definitions it knows.
+    pub(crate) fn look(&self, read: &Read, xid: Option<u64>) -> (Vec<Vec<Cell>>, usize) {
         let own = xid.and_then(|xid| self.open.get(&xid));
         let own = own.map_or(&[][..], |open| open.changes.as_slice());
         let defined = own.iter().filter(|change| **change == Change::Define).count();
-        format!("d{}|{}", self.definitions_at(self.state) + defined, self.at(read, self.state, own))
+        (self.cells(read, self.state, own), self.definitions_at(self.state) + defined)
     }
 
     pub(crate) fn definitions_at(&self, state: u64) -> usize {
@@ -471,6 +494,7 @@ impl Database {
         let table = self.random.random_range(0..TABLES.len());
         let identity = *b"ddf".get(self.random.random_range(0..3)).unwrap_or(&b'd');
         self.tables[table].version += 1;
+        self.tables[table].filenode += self.tables[table].version as u32 % 2;
         self.tables[table].identity = identity;
     }
 }

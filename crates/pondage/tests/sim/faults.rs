@@ -10,12 +10,13 @@ const SEEDS: u64 = 150;
 /// What the auditor has found is its own doing, and not the judgement's.
 const AUDITED: &str = "an audit has found";
 
-fn plan(seed: u64, fault: Option<Fault>) -> Plan {
+fn plan(seed: u64, fault: Option<Fault>, mirrors: u64) -> Plan {
     let mut plan = Plan::quiet("transaction", 1 + seed as usize % 2, 3);
     (plan.clients, plan.habits.sets, plan.habits.lone) = (8, true, true);
     let strange = fault == Some(Fault::StrangeUnseen);
     let freshness = ["session", "strict"][seed as usize / 2 % 2];
-    let usual = Caching { fault, freshness, strange, late: 0.5, slow: 0.5, ..Caching::quiet() };
+    let quiet = Caching::quiet();
+    let usual = Caching { fault, freshness, strange, late: 0.5, slow: 0.5, mirrors, ..quiet };
     let caching = match fault {
         // What others have just written is missed where the stream is late, and strict readers
         // do not go by what was told.
@@ -29,8 +30,15 @@ fn plan(seed: u64, fault: Option<Fault>) -> Plan {
 
 /// What is wrong in a run, and whether the judgement says so.
 fn wrong(seed: u64, fault: Option<Fault>) -> Option<String> {
-    let error = World::new(seed, plan(seed, fault)).run().err()?;
+    let error = World::new(seed, plan(seed, fault, 0)).run().err()?;
     (!error.contains(AUDITED)).then_some(error)
+}
+
+/// The same where there are mirrors, and have answered.
+fn wrong_mirrored(seed: u64, fault: Option<Fault>) -> Option<String> {
+    let mut world = World::new(seed, plan(seed, fault, 1 << 25));
+    let error = world.run().err()?;
+    (!error.contains(AUDITED) && world.mirrored() > 0).then_some(error)
 }
 
 #[test]
@@ -43,9 +51,18 @@ fn each_fault_is_found() {
 }
 
 #[test]
+fn each_fault_of_mirrors_is_found() {
+    for fault in Fault::OF_MIRRORS {
+        let found = (0..SEEDS).find(|seed| wrong_mirrored(*seed, Some(fault)).is_some());
+        eprintln!("{fault:?}: {found:?}");
+        assert!(found.is_some(), "{fault:?} goes unnoticed");
+    }
+}
+
+#[test]
 fn without_a_fault_none_is_found() {
     for seed in 0..20 {
-        if let Some(error) = wrong(seed, None) {
+        for error in [wrong(seed, None), wrong_mirrored(seed, None)].into_iter().flatten() {
             panic!("seed {seed}: {error}");
         }
     }

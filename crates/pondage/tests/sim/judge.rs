@@ -10,11 +10,16 @@ use rand::Rng;
 use sql::procedure::{Analysis, Argument, Definition, Facts, Mode, Summary};
 use sql::{Scan, Use};
 
-use crate::data::read::{cacheable, oid, tables};
+use crate::data::read::{cacheable, is_read, oid, tables};
 
 /// A verdict that is right, though not always the best that could be given; but for what is
 /// forgotten on purpose, tables and settings.
-pub fn judge(random: &mut StdRng, text: &[u8], forgets: [bool; 3]) -> Result<Box<Verdict>, String> {
+pub fn judge(
+    random: &mut StdRng,
+    text: &[u8],
+    forgets: [bool; 3],
+    catalogue: &[cache::mirror::definition::Definition],
+) -> Result<Box<Verdict>, String> {
     if random.random_bool(0.03) {
         return Err("the database can't be reached".to_owned());
     }
@@ -28,20 +33,20 @@ pub fn judge(random: &mut StdRng, text: &[u8], forgets: [bool; 3]) -> Result<Box
             Share::Batch
         }
         "echo" | "rows" | "big" | "show" | "sleep" | "fail" | "notice" => Share::Pipeline,
-        "look" | "lookz" => Share::Batch,
+        _ if is_read(&text) => Share::Batch,
         "write" | "later" | "put" | "del" => Share::Write,
         _ => Share::Alone,
     };
     // Reads with other constants in their texts share nothing.
-    let stays = random.random_bool(if text.starts_with("look") { 0.05 } else { 0.2 });
+    let stays = random.random_bool(if is_read(&text) { 0.05 } else { 0.2 });
     let mut used = |oid| match stays && random.random_bool(0.5) {
         true => Use::Fixed,
         false => Use::Parameter(oid),
     };
     let uses = scan.literals().iter().map(|literal| used(literal.kind.oid())).collect();
     let parameters = share != Share::Alone && random.random_bool(0.9);
-    let cache = match text.starts_with("look") {
-        true => Ok(cacheable(&text, forgets[0], forgets[1])),
+    let cache = match is_read(&text) {
+        true => Ok(cacheable(&text, forgets[0], forgets[1], catalogue)),
         false => Err("the answers depend on more than data".to_owned()),
     };
     let literals = parameters.then_some(uses);

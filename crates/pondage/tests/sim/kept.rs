@@ -11,19 +11,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use cache::mirror::definition::Definition;
 use pondage::caches::Caches;
-use pondage::config::Definition;
+use pondage::config::Definition as Named;
 use pondage::control::caches::Registry;
 use pondage::control::messages::{OpenError, PoolName, ToWorker};
 use pondage::route::Verdict;
 use rand::Rng;
+use tokio::sync::oneshot;
 
-use crate::client::Arrival;
+use crate::client::{Arrival, Client};
+use crate::data::cell::show;
+use crate::data::copying::Copies;
+use crate::data::read::Form;
 use crate::data::stream::Stream;
-use crate::data::{Database, Handle};
+use crate::data::{Change, Database, Handle};
 use crate::ledger::News;
 use crate::plan::{Caching, Fault, Plan};
-use crate::postgres::{take_messages, Asked, Other, Postgres, Step, OTHER};
+use crate::postgres::{take_messages, Asked, Other, Postgres, Step};
 use crate::world::{Checked, Mail, Post, World};
 
 /// A connection that asks how far a database is.
@@ -60,6 +65,7 @@ pub(crate) struct Counts {
     pub(crate) late_begins: u64,
     /// Results that were no longer valid at the end.
     pub(crate) dropped: u64,
+    pub(crate) copies: Copies,
 }
 
 impl AddAssign for Counts {
@@ -71,6 +77,7 @@ impl AddAssign for Counts {
         self.broken_links += one.broken_links;
         self.late_begins += one.late_begins;
         self.dropped += one.dropped;
+        self.copies += one.copies;
     }
 }
 
@@ -85,7 +92,7 @@ pub(crate) fn caches(seed: u64, plan: &Plan) -> Caches {
             let mut scan = sql::Scan::new();
             assert!(scan.scan(text.as_bytes()), "it has a shape");
             let normal = sql::normal(scan.shape()).into();
-            let definition = Definition {
+            let definition = Named {
                 name: None,
                 database: None,
                 freshness: None,
@@ -96,7 +103,7 @@ pub(crate) fn caches(seed: u64, plan: &Plan) -> Caches {
             named.create(&format!("db{database}"), &definition).expect("a new cache");
         }
     }
-    Caches::with_tags(64 << 20, 0, named, caching.tags, seed)
+    Caches::with_tags(64 << 20, caching.mirrors, named, caching.tags, seed)
 }
 
 impl Kept {
@@ -161,7 +168,8 @@ impl World {
         let Some(caching) = &self.kept.caching else { return };
         if !self.kept.streams.contains_key(database) {
             let shared = self.common.caches.database(database);
-            self.kept.streams.insert(database.to_owned(), Stream::new(shared, caching));
+            let store = self.common.caches.store();
+            self.kept.streams.insert(database.to_owned(), Stream::new(shared, caching, store));
         }
     }
 
@@ -285,9 +293,9 @@ impl World {
     fn judge_answer(&mut self, at: usize, asked: &Asked, text: &str) -> Checked {
         let client = &mut self.clients[at];
         self.kept.tally.judged += 1;
+        let is_other = *text == show(&[asked.read.other()]);
         match asked.other {
-            Other::Yes if text == OTHER => return Ok(()),
-            Other::Maybe if text == OTHER => return Ok(()),
+            Other::Yes | Other::Maybe if is_other => return Ok(()),
             Other::Yes => return Err(format!("{text} was found, where names mean other tables")),
             Other::Maybe | Other::No => {}
         }
@@ -300,17 +308,10 @@ impl World {
             return Err("an answer came before its question".to_owned());
         };
         let database = data.borrow();
-        let parts = text.strip_prefix(&asked.shows).and_then(|rest| rest.split_once('|'));
-        let Some((defined, found)) = parts else {
-            return Err(format!("{text} does not begin with {}", asked.shows));
+        let found = match asked.read.form {
+            Form::Text => judge_definitions(client, asked, text, arrival, &database)?,
+            Form::Rows | Form::Sums => text,
         };
-        let own = asked.own.iter().filter(|change| **change == crate::data::Change::Define).count();
-        let defined: usize = defined.strip_prefix('d').and_then(|n| n.parse().ok()).unwrap_or(0);
-        let least = client.defined.max(arrival.defined) + own;
-        if defined < least || defined > database.definitions_at(database.state) + own {
-            return Err(format!("{text}: definitions {least} were known"));
-        }
-        client.defined = client.defined.max(defined - own);
         let lag = database.state_at(arrival.time.saturating_sub(caching.max_lag_ms * 1_000));
         let from = match caching.freshness {
             "bounded" => lag,
@@ -319,7 +320,7 @@ impl World {
         };
         let mut states = database.changes_of(&asked.read, from);
         states.insert(from);
-        let right = |state: &u64| database.at(&asked.read, *state, &asked.own) == *found;
+        let right = |state: &u64| database.at(&asked.read, *state, &asked.own) == found;
         let Some(state) = states.into_iter().find(right) else {
             let mut all = database.changes_of(&asked.read, 0);
             all.insert(0);
@@ -358,6 +359,23 @@ impl World {
         self.kept.caching.as_ref().is_some_and(|caching| caching.fault == Some(fault))
     }
 
+    /// What the catalogues say of tables, where there may be mirrors of them.
+    pub(crate) fn catalogue(&self, database: &str) -> Vec<Definition> {
+        let mirrors = self.kept.caching.as_ref().is_some_and(|caching| caching.mirrors > 0);
+        let data = self.kept.data.get(database).filter(|_| mirrors);
+        data.map(|data| data.borrow().catalogue()).unwrap_or_default()
+    }
+
+    /// Reads that mirrors have answered.
+    pub(crate) fn mirrored(&mut self) -> u64 {
+        let of_each = self.planes.iter_mut().flat_map(|plane| {
+            let (reply, mut snapshot) = oneshot::channel();
+            plane.control(ToWorker::Snapshot { queries: false, reply });
+            snapshot.try_recv().expect("a snapshot").pools
+        });
+        of_each.map(|pool| pool.totals.cached.mirrored).sum()
+    }
+
     /// What has come to pass so far.
     pub(crate) fn counts(&self) -> Counts {
         let shared: Vec<_> = self.kept.streams.values().map(Stream::shared).collect();
@@ -368,6 +386,32 @@ impl World {
         });
         let late = self.kept.data.values().map(|data| data.borrow().late_commits);
         let losses = self.kept.streams.values().map(|stream| stream.losses);
-        Counts { late_commits: late.sum(), losses: losses.sum(), dropped, ..self.kept.tally }
+        let mut copies = Copies::default();
+        let makers = self.kept.streams.values().filter_map(|stream| stream.maker.as_ref());
+        makers.for_each(|maker| copies += maker.copies);
+        let (late_commits, losses) = (late.sum(), losses.sum());
+        Counts { late_commits, losses, dropped, copies, ..self.kept.tally }
     }
+}
+
+/// Looks at the definitions that an answer knows; what it has found comes back.
+fn judge_definitions<'a>(
+    client: &mut Client,
+    asked: &Asked,
+    text: &'a str,
+    arrival: Arrival,
+    database: &Database,
+) -> Result<&'a str, String> {
+    let parts = text.strip_prefix(&asked.shows).and_then(|rest| rest.split_once('|'));
+    let Some((defined, found)) = parts else {
+        return Err(format!("{text} does not begin with {}", asked.shows));
+    };
+    let own = asked.own.iter().filter(|change| **change == Change::Define).count();
+    let defined: usize = defined.strip_prefix('d').and_then(|n| n.parse().ok()).unwrap_or(0);
+    let least = client.defined.max(arrival.defined) + own;
+    if defined < least || defined > database.definitions_at(database.state) + own {
+        return Err(format!("{text}: definitions {least} were known"));
+    }
+    client.defined = client.defined.max(defined - own);
+    Ok(found)
 }

@@ -55,6 +55,8 @@ pub struct Caching {
     pub names: bool,
     /// Sessions are made unlike the others.
     pub strange: bool,
+    /// Bytes that mirrors may take.
+    pub mirrors: u64,
     pub fault: Option<Fault>,
 }
 
@@ -82,6 +84,16 @@ pub enum Fault {
     WriteForgotten,
     /// A session that is unlike the others is not seen to be.
     StrangeUnseen,
+    /// A mirror is filled with rows as they were some time ago.
+    CopyTooOld,
+    /// Some rows are not copied.
+    CopyForgets,
+    /// Changes that a copy lacks are taken for such as it has.
+    CopySeesAll,
+    /// A mirror answers before the others have come as far.
+    StandsTooSoon,
+    /// Commits are shown before anybody can see them.
+    ShownTooSoon,
 }
 
 impl Fault {
@@ -97,6 +109,16 @@ impl Fault {
         Fault::SettingsForgotten,
         Fault::WriteForgotten,
         Fault::StrangeUnseen,
+    ];
+
+    /// Those of mirrors.
+    pub const OF_MIRRORS: [Fault; 6] = [
+        Fault::RowSkipped,
+        Fault::CopyTooOld,
+        Fault::CopyForgets,
+        Fault::CopySeesAll,
+        Fault::StandsTooSoon,
+        Fault::ShownTooSoon,
     ];
 }
 
@@ -126,6 +148,8 @@ impl Caching {
             breaks: [0.0, 0.0, 0.005][random.random_range(0..3)],
             names: modes.contains(&"manual") || random.random_bool(0.2),
             strange: !modes.contains(&"off") && random.random_bool(0.3),
+            mirrors: [0, 0, 0, 3 << 19, 5 << 19, 1 << 25, 1 << 25, 1 << 25]
+                [random.random_range(0..8)],
             fault: None,
         }
     }
@@ -145,6 +169,7 @@ impl Caching {
             breaks: 0.0,
             names: false,
             strange: false,
+            mirrors: 0,
             fault: None,
         }
     }
@@ -248,7 +273,8 @@ impl Plan {
     pub fn with(mut self, seed: u64, caching: Caching) -> Plan {
         self.habits.reads = Some(Reading {
             clients: self.clients,
-            often: often(&mut StdRng::seed_from_u64(seed), self.clients),
+            often: often(&mut StdRng::seed_from_u64(seed), self.clients, caching.mirrors > 0),
+            finds: caching.mirrors > 0,
             writes: caching.writes,
             strange: caching.strange,
             unseen: caching.fault == Some(Fault::StrangeUnseen),

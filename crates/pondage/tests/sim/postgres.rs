@@ -14,7 +14,7 @@ use wire::pg::backend::{self as reply, tag as say, ErrorReply, TxStatus};
 use wire::pg::frame;
 use wire::pg::frontend::{self, tag, Target};
 
-use crate::data::read::Read;
+use crate::data::read::{is_read, Read};
 use crate::data::{Change, Handle};
 use crate::ledger::Deed;
 
@@ -135,6 +135,8 @@ pub(crate) struct Asked {
     /// What its own transaction has changed before.
     pub(crate) own: Vec<Change>,
     pub(crate) other: Other,
+    /// Of the result.
+    pub(crate) format: i16,
     /// Which of the client's messages it was.
     pub(crate) message: u64,
 }
@@ -349,6 +351,9 @@ impl Postgres {
             self.committing = None;
             self.flush();
         }
+        if self.waits_for_table() {
+            return Step::Waits;
+        }
         if self.simple.is_some() && self.copy.is_none() {
             return self.step_simple();
         }
@@ -375,6 +380,23 @@ impl Postgres {
             return Step::Did;
         }
         self.message(&message)
+    }
+
+    /// Who empties a table has locked it until others see it as empty.
+    fn waits_for_table(&self) -> bool {
+        let emptied = self.data.as_ref().is_some_and(|data| data.borrow().is_emptied());
+        if !emptied || self.copy.is_some() {
+            return false;
+        }
+        let text = match (&self.simple, self.input.front()) {
+            (Some(parts), _) => parts.front(),
+            (None, Some(message)) if message.tag == tag::EXECUTE && !self.skips => {
+                let (name, _) = frontend::execute(message.body()).expect("an Execute");
+                self.portals.get(name).map(|portal| &portal.text)
+            }
+            _ => None,
+        };
+        text.is_some_and(|text| text.starts_with("put") || text.starts_with("del "))
     }
 
     fn message(&mut self, message: &Message) -> Step {
@@ -460,7 +482,7 @@ impl Postgres {
             return Step::Did;
         }
         if has_rows(&portal.text) {
-            self.row_description(0);
+            self.row_description(&portal.text, 0);
         }
         match self.statement(&mut portal, 0, true) {
             Outcome::Done | Outcome::Suspended | Outcome::Failed | Outcome::Copies => Step::Did,
@@ -676,7 +698,7 @@ impl Postgres {
             reply::put_parameter_description(&mut self.held, &[25]);
         }
         if has_rows(&query) {
-            self.row_description(format);
+            self.row_description(&query, format);
         } else {
             reply::put_no_data(&mut self.held);
         }
@@ -812,24 +834,15 @@ fn has_rows(query: &str) -> bool {
     let first = query.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
     matches!(
         first.as_str(),
-        "echo"
-            | "rows"
-            | "big"
-            | "show"
-            | "sleep"
-            | "select"
-            | "fail"
-            | "notice"
-            | "look"
-            | "lookz"
-    )
+        "echo" | "rows" | "big" | "show" | "sleep" | "select" | "fail" | "notice"
+    ) || is_read(query)
 }
 
 /// Its portal may be executed again, and has no more rows: a SELECT's.
 /// Source: `PortalRun` in pquery.c, PORTAL_ONE_SELECT.
 fn gives_more(query: &str) -> bool {
     let first = query.split_whitespace().next().unwrap_or("");
-    matches!(first, "echo" | "rows" | "big" | "look" | "lookz")
+    matches!(first, "echo" | "rows" | "big") || is_read(query)
 }
 
 /// A value that was bound; what is binary is a whole number.

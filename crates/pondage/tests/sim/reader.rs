@@ -151,7 +151,7 @@ impl Client {
         if random.random_bool(0.8) {
             return reads.often[random.random_range(0..reads.often.len())].clone();
         }
-        read(random, &mut |random| self.key(random, reads))
+        read(random, reads.finds, &mut |random| self.key(random, reads))
     }
 
     fn put_read(&mut self, out: &mut Vec<u8>, random: &mut StdRng, reads: &Reading) {
@@ -209,8 +209,12 @@ impl Client {
 }
 
 /// Some read of keys that `key` gives.
-fn read(random: &mut StdRng, key: &mut dyn FnMut(&mut StdRng) -> i32) -> Said {
-    let word = if random.random_bool(0.1) { "lookz" } else { "look" };
+fn read(random: &mut StdRng, finds: bool, key: &mut dyn FnMut(&mut StdRng) -> i32) -> Said {
+    let word = match finds && random.random_bool(0.6) {
+        true => ["find", "find", "count"][random.random_range(0..3)],
+        false if random.random_bool(0.1) => "lookz",
+        false => "look",
+    };
     let table = ["t1", "t1", "t2", "both"][random.random_range(0..4)];
     let (one, other, third) = (key(random), key(random), key(random));
     match random.random_range(0..20) {
@@ -225,10 +229,10 @@ fn read(random: &mut StdRng, key: &mut dyn FnMut(&mut StdRng) -> i32) -> Said {
 }
 
 /// Reads that come often.
-pub fn often(random: &mut StdRng, clients: usize) -> Vec<Said> {
+pub fn often(random: &mut StdRng, clients: usize, finds: bool) -> Vec<Said> {
     let all = 2 * clients as i32 + OUTSIDE_KEYS;
     let mut key = |random: &mut StdRng| random.random_range(0..all);
-    (0..random.random_range(2..8)).map(|_| read(random, &mut key)).collect()
+    (0..random.random_range(2..8)).map(|_| read(random, finds, &mut key)).collect()
 }
 
 /// One of these words, in one of the protocols.

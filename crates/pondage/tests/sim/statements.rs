@@ -2,21 +2,26 @@
 
 use wire::pg::backend::{self as reply, tag as say, Column, ErrorReply};
 
-use crate::data::read::{tables, Read};
+use crate::data::cell::{show, Cell};
+use crate::data::read::{is_read, tables, Form, Read};
 use crate::data::{Change, Row};
 use crate::ledger::Deed;
 use crate::postgres::{
     failure, frame_into, plain, set, After, Asked, CopyIn, Other, Outcome, Portal, Postgres,
-    Transaction, OTHER, UNKNOWN,
+    Transaction, UNKNOWN,
 };
 
 /// A write that waits so long for a lock may be undone.
 pub const CLASHES: usize = 7;
 
 impl Postgres {
-    pub(crate) fn row_description(&mut self, format: i16) {
-        let column = Column { name: "answer", oid: 25, size: -1, format };
-        reply::put_row_description(&mut self.held, &[column]);
+    pub(crate) fn row_description(&mut self, query: &str, format: i16) {
+        let words: Vec<&str> = query.split_whitespace().collect();
+        let columns = match is_read(query) {
+            true => Read::parse(&words).columns(format),
+            false => vec![Column { name: "answer", oid: 25, size: -1, format }],
+        };
+        reply::put_row_description(&mut self.held, &columns);
     }
 
     /// The language. A mark is any word; in quotes it is a constant, and `$1` stands for a value
@@ -33,6 +38,7 @@ impl Postgres {
     /// write MICROS MARK      a row that is written; first it waits for a lock so long
     /// alter MARK             changes definitions
     /// look .. | lookz ..     one row: what is found; see [`Read`]
+    /// find .. | count ..     rows: the same in columns
     /// put T KEY GROUP MARK   a row of a table is written, or of each
     /// del T KEY MARK         and deleted
     /// become other           names mean something else from now on
@@ -97,7 +103,7 @@ impl Postgres {
                 self.writes.push(query);
                 complete(&mut self.held, "ALTER TABLE");
             }
-            "look" | "lookz" => self.look(&Read::parse(&words)),
+            "look" | "lookz" | "find" | "count" => self.look(&Read::parse(&words), portal.format),
             "put" | "del" => {
                 let (key, group) = (number(2).unwrap_or(0) as i32, number(3).unwrap_or(0) as i32);
                 for table in tables(words.get(1).unwrap_or(&"")) {
@@ -207,15 +213,24 @@ impl Postgres {
         }
     }
 
-    fn look(&mut self, read: &Read) {
+    fn look(&mut self, read: &Read, format: i16) {
         let shows = match read.zone {
             true => format!("{}|", self.value("TimeZone").unwrap_or("")),
             false => String::new(),
         };
         let other = self.value("search_path") == Some("other");
-        let answer = match &self.data {
-            _ if other && self.data.is_some() => OTHER.to_owned(),
-            Some(data) => format!("{shows}{}", data.borrow().look(read, self.xid)),
+        let rows = match &self.data {
+            _ if other && self.data.is_some() => vec![read.other()],
+            Some(data) => {
+                let (rows, defined) = data.borrow().look(read, self.xid);
+                match read.form {
+                    Form::Text => {
+                        let found = show(&rows);
+                        vec![vec![Cell::Text(format!("{shows}d{defined}|{found}"))]]
+                    }
+                    Form::Rows | Form::Sums => rows,
+                }
+            }
             None => {
                 let other = match (other, self.made_other) {
                     (false, _) => Other::No,
@@ -224,12 +239,16 @@ impl Postgres {
                 };
                 let own = self.changes.clone();
                 let (read, message) = (read.clone(), self.taken - 1);
-                self.asked.push_back(Asked { read, shows, own, other, message });
-                UNKNOWN.to_owned()
+                self.asked.push_back(Asked { read, shows, own, other, format, message });
+                vec![vec![Cell::Text(UNKNOWN.to_owned())]]
             }
         };
-        reply::put_data_row(&mut self.held, &[Some(answer.as_bytes())]);
-        reply::put_command_complete(&mut self.held, "SELECT 1");
+        for row in &rows {
+            let fields: Vec<_> = row.iter().map(|cell| cell.bytes(format)).collect();
+            let fields: Vec<_> = fields.iter().map(Option::as_deref).collect();
+            reply::put_data_row(&mut self.held, &fields);
+        }
+        reply::put_command_complete(&mut self.held, &format!("SELECT {}", rows.len()));
     }
 
     /// Whether this write comes to nothing because of what others did at the same time: on each

@@ -5,6 +5,7 @@ use std::ops::AddAssign;
 use pondage::route::Why;
 use pondage::worker::snapshot::{Cached, Coalesced};
 
+use crate::data::copying::Copies;
 use crate::kept::Counts;
 
 /// What statements came to, over all pools.
@@ -63,13 +64,17 @@ impl Tally {
 impl Tally {
     fn has_kept_enough(&self, seeds: u64) -> bool {
         let (cached, counts) = (&self.cached, &self.counts);
-        let often = [cached.hits, cached.fills, cached.waits, cached.unsettled, counts.dropped];
+        let kept = cached.hits - cached.mirrored;
+        let often = [kept, cached.fills, cached.waits, cached.unsettled, counts.dropped];
         let half = [cached.leased, cached.too_old, cached.unserved, counts.late_begins];
         let seldom = [cached.audits, cached.advised, counts.losses, counts.broken_links];
+        let Copies { done, failed, too_large } = counts.copies;
         often.iter().all(|count| *count >= seeds)
             && half.iter().all(|count| *count >= seeds / 2)
             && seldom.iter().all(|count| *count >= seeds / 10)
             && [counts.older, counts.late_commits].iter().all(|count| *count >= seeds)
+            && [cached.mirrored, done].iter().all(|count| *count >= seeds)
+            && [failed, too_large].iter().all(|count| *count >= seeds / 10)
             && counts.judged >= seeds * 20
     }
 }
@@ -100,6 +105,7 @@ impl AddAssign for Tally {
         all.unserved += cached.unserved;
         all.audits += cached.audits;
         all.mismatches += cached.mismatches;
+        all.mirrored += cached.mirrored;
         self.counts += one.counts;
     }
 }

@@ -322,7 +322,8 @@ impl World {
                 let forgets =
                     [Fault::TableForgotten, Fault::SettingsForgotten, Fault::WriteForgotten];
                 let faults = forgets.map(|fault| self.has_fault(fault));
-                let verdict = judge(&mut self.random, &text, faults);
+                let catalogue = self.catalogue(&pool.database);
+                let verdict = judge(&mut self.random, &text, faults, &catalogue);
                 let known = verdict.as_ref().ok().map(|verdict| &**verdict);
                 let (kept, definitions) = self.plan_of(&pool, &text, known);
                 let judged = ToWorker::Judged { pool, shape, verdict, kept, definitions };

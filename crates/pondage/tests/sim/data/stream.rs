@@ -8,11 +8,13 @@ use backend::moment::Moment;
 use backend::replication::{Changes, Old, PublishedTable};
 use cache::apply::Applier;
 use cache::shared::Shared;
+use cache::store::Store;
 use cache::value::oid as types;
 use rand::rngs::StdRng;
 use rand::Rng;
 use wire::pg::pgoutput::{put_tuple, Field, Relation, RelationColumn, Tuple};
 
+use super::copying::Maker;
 use super::read::oid;
 use super::{Database, Logged, Record, Row, TABLES};
 use crate::plan::{Caching, Fault};
@@ -78,10 +80,13 @@ pub(crate) struct Stream {
     /// Records that a fault skips.
     skips: usize,
     pub(crate) losses: u64,
+    /// None: there is no memory for mirrors.
+    pub(crate) maker: Option<Maker>,
 }
 
 impl Stream {
-    pub(crate) fn new(shared: Arc<Shared>, caching: &Caching) -> Stream {
+    pub(crate) fn new(shared: Arc<Shared>, caching: &Caching, store: Arc<Store>) -> Stream {
+        let maker = (caching.mirrors > 0).then(|| Maker::new(store, caching.fault));
         Stream {
             state: State::Off { until: 0 },
             applier: Applier::new(shared),
@@ -97,6 +102,7 @@ impl Stream {
             late: Vec::new(),
             skips: 0,
             losses: 0,
+            maker,
         }
     }
 
@@ -106,9 +112,16 @@ impl Stream {
 
     /// Time passes.
     pub(crate) fn live(&mut self, database: &mut Database, random: &mut StdRng, calm: bool) {
+        self.flow(database, random, calm);
+        if let Some(maker) = &mut self.maker {
+            maker.live(self.applier.shared(), database, random, calm);
+        }
+    }
+
+    fn flow(&mut self, database: &mut Database, random: &mut StdRng, calm: bool) {
         let now = database.now;
         if !calm && random.random_bool(self.loses) && !matches!(self.state, State::Off { .. }) {
-            self.lose(now + random.random_range(0..50_000));
+            self.lose(now, now + random.random_range(0..50_000));
         }
         match &self.state {
             State::Off { until } if *until <= now => {
@@ -133,9 +146,12 @@ impl Stream {
         }
     }
 
-    pub(crate) fn lose(&mut self, until: u64) {
+    fn lose(&mut self, now: u64, until: u64) {
         self.losses += 1;
         self.applier.lost("so it is told");
+        if let Some(maker) = &mut self.maker {
+            maker.lose(self.applier.shared(), now);
+        }
         self.state = State::Off { until };
     }
 
