@@ -5,8 +5,8 @@ use serde_json::{json, Value};
 
 use super::cache_metrics::Caches;
 use crate::config::Config;
-use crate::console::mirroring::{self, Known};
 use crate::console::command::Show;
+use crate::console::mirroring::{self, Known};
 use crate::console::table::{Column, Value as Field};
 use crate::console::{columns, streams};
 use crate::control::mirrors::Pin;
@@ -97,7 +97,10 @@ mod tests {
         for (show, row) in [(Show::Mirrors, mirror), (Show::Streams, stream)] {
             let columns = columns::of_show(show).unwrap();
             let named = columns.iter().filter(|column| row.get(column.name).is_some());
-            assert_eq!((named.count(), row.as_object().unwrap().len()), (columns.len(), columns.len()));
+            assert_eq!(
+                (named.count(), row.as_object().unwrap().len()),
+                (columns.len(), columns.len())
+            );
         }
     }
 }
