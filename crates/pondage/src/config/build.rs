@@ -235,9 +235,13 @@ impl Builder<'_> {
             };
             if !used && !broken {
                 let message = format!("`client_ca` is not used in mode `{}`", mode.name());
-                let problem = Problem::new(Code::Contradiction, message)
-                    .help("set `mode = \"verify-client\"` to have certificates of clients checked")
-                    .help("or `auth.method` to \"cert\" or \"hba\", which ask for them where they need them");
+                let mut problem = Problem::new(Code::Contradiction, message)
+                    .help("set `mode = \"verify-client\"` to have certificates of clients checked");
+                if mode != ListenTlsMode::Disable {
+                    problem = problem.help(
+                        "or `auth.method` to \"cert\" or \"hba\", which ask for them where needed",
+                    );
+                }
                 self.complain(given, problem);
             }
         }
