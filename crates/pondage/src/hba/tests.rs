@@ -287,8 +287,8 @@ fn names_are_mapped_as_postgresql_maps_them() {
 #[test]
 fn bad_maps_are_told_with_their_place() {
     let cases = [
-        ("m", "1:2: the line is not of the form"),
-        ("m a", "1:4: the line is not of the form"),
+        ("m", "1:2: the line ends before the system user name"),
+        ("m a", "1:4: the line ends before the database user name"),
         ("m a b c", "1:8: the line is not of the form"),
         ("m a,c b", "1:5: more than one system user name"),
         ("m /( b", "1:3: invalid regular expression"),
