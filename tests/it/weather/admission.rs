@@ -41,7 +41,7 @@ fn random_rules(random: &mut StdRng, databases: [&str; 2]) -> String {
     let quoted = format!("\"{two}\"");
     let both = format!("{one},{two}");
     let databases = ["all", one, two, &quoted, &both, "sameuser", "replication", "\"all\"", "none"];
-    let users = ["all", "app", "legacy", "\"app\"", "app,legacy", "plain , app", "\"all\"", "+app"];
+    let users = ["all", "app", "legacy", "\"app\"", "app,legacy", "plain, app", "\"all\"", "+app"];
     let addresses = [
         "all",
         "127.0.0.1/32",
@@ -93,10 +93,14 @@ fn postgresql_15_asks_for_the_same_with_the_same_file() {
     for role in ["app", "legacy", "plain"] {
         config = config.set(&format!("users.{role}.password"), stored(&mut superuser, role));
     }
+    // Its servers are another PostgreSQL's: this one would refuse them by the same file.
+    let elsewhere = crate::kit::cluster().database();
     for database in databases {
         config = config
-            .set(&format!("databases.{database}.host"), cluster.directory.display().to_string())
-            .set(&format!("databases.{database}.port"), i64::from(cluster.port));
+            .database(database)
+            .set(&format!("databases.{database}.dbname"), elsewhere.name.clone())
+            .set(&format!("databases.{database}.user"), APP)
+            .set(&format!("databases.{database}.password"), APP_PASSWORD);
     }
     let gateway = Gateway::start(config);
     let unix = Address::unix(gateway.directory.path(), gateway.port);
