@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
 };
 
 /// PEM files in one directory.
@@ -17,15 +18,38 @@ pub struct Certificates {
     pub key: PathBuf,
 }
 
+/// Who signs certificates.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    pub fn new() -> Authority {
+        let mut ca = CertificateParams::default();
+        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        ca.distinguished_name.push(DnType::CommonName, "Pondage test authority");
+        let key = KeyPair::generate().expect("a key pair");
+        Authority(CertifiedIssuer::self_signed(ca, key).expect("a self-signed certificate"))
+    }
+
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A certificate for a client that is called `name`, and its private key.
+    pub fn client(&self, name: &str) -> (String, String) {
+        let mut client = CertificateParams::default();
+        client.distinguished_name = DistinguishedName::new();
+        client.distinguished_name.push(DnType::CommonName, name);
+        client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        let key = KeyPair::generate().expect("a key pair");
+        let cert = client.signed_by(&key, &self.0).expect("a signed certificate");
+        (cert.pem(), key.serialize_pem())
+    }
+}
+
 /// Writes `ca.crt`, `server.crt` and `server.key` to `dir`.
 pub fn write_to(dir: &Path) -> Certificates {
-    let mut ca = CertificateParams::default();
-    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-    ca.distinguished_name.push(DnType::CommonName, "Pondage test authority");
-    let ca_key = KeyPair::generate().expect("a key pair");
-    let ca = CertifiedIssuer::self_signed(ca, ca_key).expect("a self-signed certificate");
-
+    let Authority(ca) = Authority::new();
     let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
     let mut server = CertificateParams::new(names).expect("valid names");
     server.distinguished_name.push(DnType::CommonName, "localhost");

@@ -1,6 +1,7 @@
 //! Bad input and bad weather: each gives the error that the documentation promises, and loses
 //! nothing.
 
+mod admission;
 mod configuration;
 mod console;
 mod database;

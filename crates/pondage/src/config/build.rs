@@ -21,6 +21,7 @@ use super::{
     ProcedureOptions, Redis, Runtime, ServerTls, ServerTlsMode, Telemetry, UpstreamOptions, User,
 };
 
+mod admission;
 mod cache;
 mod procedures;
 mod redis;
@@ -227,10 +228,20 @@ impl Builder<'_> {
         }
         if let Some(given) = settings.get(&scope, "client_ca") {
             let broken = settings.has(&scope, "mode") && given_mode.is_none();
-            if mode != ListenTlsMode::VerifyClient && !broken {
+            let used = match mode {
+                ListenTlsMode::VerifyClient => true,
+                ListenTlsMode::Disable => false,
+                ListenTlsMode::Prefer | ListenTlsMode::Require => self.may_ask_for_certificates(),
+            };
+            if !used && !broken {
                 let message = format!("`client_ca` is not used in mode `{}`", mode.name());
-                let problem = Problem::new(Code::Contradiction, message)
+                let mut problem = Problem::new(Code::Contradiction, message)
                     .help("set `mode = \"verify-client\"` to have certificates of clients checked");
+                if mode != ListenTlsMode::Disable {
+                    problem = problem.help(
+                        "or `auth.method` to \"cert\" or \"hba\", which ask for them where needed",
+                    );
+                }
                 self.complain(given, problem);
             }
         }
@@ -302,7 +313,18 @@ impl Builder<'_> {
         if method == AuthMethod::Trust {
             self.check_trust(&scope, listen);
         }
-        Auth { method, file_users, users_file, query, admin_users, stats_users }
+        let (hba, maps, ident_map) = self.admission(method, listen);
+        Auth {
+            method,
+            file_users,
+            users_file,
+            hba,
+            maps,
+            ident_map,
+            query,
+            admin_users,
+            stats_users,
+        }
     }
 
     /// Nobody chose trust when a URL without password led to it, so it must stay on this machine.

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use wire::pg::auth::Secret;
 
+use crate::hba::{Maps, Rules};
+
 mod build;
 mod definition;
 mod document;
@@ -144,6 +146,12 @@ pub enum AuthMethod {
     /// The password in clear text (inside TLS, one hopes).
     Password,
     Trust,
+    /// The subject of the client's certificate is its user's name, or mapped to it.
+    Cert,
+    /// So is the owner of the process at the other end of a Unix socket.
+    Peer,
+    /// As the lines of [`Auth::hba`] say.
+    Hba,
 }
 
 #[derive(Debug, Clone)]
@@ -152,6 +160,12 @@ pub struct Auth {
     /// Users of `users_file`, read with the configuration.
     pub file_users: BTreeMap<String, Secret>,
     pub users_file: Option<PathBuf>,
+    /// Read with the configuration; there with the method `hba`.
+    pub hba: Option<Arc<Rules>>,
+    /// Of `ident_file`, read with the configuration.
+    pub maps: Arc<Maps>,
+    /// The map that the methods `cert` and `peer` use.
+    pub ident_map: Option<String>,
     /// `SELECT user, secret [, valid_until] ... WHERE user = $1`, run as `query_user`.
     pub query: Option<AuthQuery>,
     /// May run every console command.

@@ -398,7 +398,19 @@ pub static TABLE: &[Row] = &[
         Preset::Text(default::AUTH_METHOD.name()), &["auth_type"],
         "How clients log in. `scram` is SCRAM-SHA-256; a user whose stored secret is an md5 hash \
          is asked for md5 instead, because a hash can't do SCRAM. `password` is clear text: only \
-         inside TLS. `trust` lets everybody in."),
+         inside TLS. `trust` lets everybody in. `cert`: the certificate that the client shows, \
+         signed by `client_ca` of `[listen.tls]`, has the user's name as its common name. `peer`: \
+         the process at the other end of a Unix socket runs as a user of that name. `hba`: as \
+         `hba_file` says."),
+    row(AUTH, "hba_file", Kind::Path, Preset::None, &["auth_hba_file"],
+        "Who may come in from where and how, in the format of PostgreSQL's `pg_hba.conf`, for \
+         the method `hba`."),
+    row(AUTH, "ident_file", Kind::Path, Preset::None, &["auth_ident_file"],
+        "Maps from names in certificates and of the operating system to users, in the format of \
+         PostgreSQL's `pg_ident.conf`."),
+    row(AUTH, "ident_map", Kind::Name, Preset::None, &[],
+        "The map of `ident_file` that the methods `cert` and `peer` use; without it, names have \
+         to be equal."),
     row(AUTH, "users_file", Kind::Path, Preset::None, &["auth_file"],
         "Users and secrets in the format of PgBouncer's userlist.txt: lines of \
          `\"user\" \"secret\"`, the secret a password, an md5 hash or a SCRAM verifier; quotes \

@@ -40,10 +40,12 @@ pub enum Code {
     NoDatabase,
     BadSecret,
     TrustTooWide,
+    BadHbaLine,
+    BadIdentLine,
 }
 
 impl Code {
-    pub const ALL: [Code; 20] = [
+    pub const ALL: [Code; 22] = [
         Code::ConfigurationUnreadable,
         Code::Syntax,
         Code::UnknownSection,
@@ -64,6 +66,8 @@ impl Code {
         Code::NoDatabase,
         Code::BadSecret,
         Code::TrustTooWide,
+        Code::BadHbaLine,
+        Code::BadIdentLine,
     ];
 
     /// `P0100` and on.
@@ -107,6 +111,13 @@ impl Code {
             Code::BadSecret => ("P0118", "A stored secret is malformed."),
             Code::TrustTooWide => {
                 ("P0119", "A URL without password, served on an address that others can reach.")
+            }
+            Code::BadHbaLine => (
+                "P0120",
+                "A line of the HBA file can't be understood, or asks for what is not supported.",
+            ),
+            Code::BadIdentLine => {
+                ("P0121", "A line of the file of user name maps can't be understood.")
             }
         }
     }

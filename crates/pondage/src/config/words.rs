@@ -34,7 +34,14 @@ words!(Calls: Off = "off", Declared = "declared", Auto = "auto");
 words!(ProcedureMode: Off = "off", Lane = "lane", Train = "train", Batch = "batch");
 words!(DurableAck: Tail = "tail", Each = "each");
 words!(PoolMode: Session = "session", Transaction = "transaction", Statement = "statement");
-words!(AuthMethod: Scram = "scram", Md5 = "md5", Password = "password", Trust = "trust");
+words!(AuthMethod:
+    Scram = "scram",
+    Md5 = "md5",
+    Password = "password",
+    Trust = "trust",
+    Cert = "cert",
+    Peer = "peer",
+    Hba = "hba");
 words!(ListenTlsMode:
     Disable = "disable",
     Prefer = "prefer",

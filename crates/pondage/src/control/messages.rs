@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use wire::pg::auth::Secret;
 
 use crate::config::{Config, PoolConfig, Upstream};
+use crate::hba::Subject;
 use crate::link::{Door, Ends, Link};
 use crate::procedures::Running;
 use crate::route::Verdict;
@@ -54,6 +55,12 @@ pub enum ToControl {
         client: Ref,
         config: Arc<PoolConfig>,
         user: String,
+    },
+    /// What is the user of the operating system called that has this number? Answered by
+    /// [`ToWorker::PeerNamed`].
+    NamePeer {
+        client: Ref,
+        uid: u32,
     },
     /// A clear-text password against a SCRAM verifier takes a PBKDF2; answered by
     /// [`ToWorker::PasswordChecked`].
@@ -193,6 +200,8 @@ pub enum ToWorker {
         link: Link,
         ends: Ends,
         tls: String,
+        /// Of the certificate that it has shown.
+        subject: Option<Box<Subject>>,
         began: Moment,
     },
     ServerOpened {
@@ -211,6 +220,11 @@ pub enum ToWorker {
     AuthAnswer {
         client: Ref,
         answer: Result<Option<Secret>, String>,
+    },
+    /// An error: it has no name, or none could be had.
+    PeerNamed {
+        client: Ref,
+        name: Result<String, String>,
     },
     PasswordChecked {
         client: Ref,

@@ -24,6 +24,7 @@ pub mod messages;
 mod mirroring;
 pub mod mirrors;
 pub mod open;
+mod peers;
 pub mod pem;
 mod pinning;
 mod process;
@@ -187,6 +188,10 @@ impl Control {
                 let answer = self.auth_queries.look_up(&self.config.load(), &config, user).await;
                 self.tell(client.worker, ToWorker::AuthAnswer { client, answer });
             }
+            ToControl::NamePeer { client, uid } => {
+                let name = peers::name(uid).await;
+                self.tell(client.worker, ToWorker::PeerNamed { client, name });
+            }
             ToControl::CheckPassword { client, user, password, secret } => {
                 let right = self.dialer.keys.check(secret, user, password).await.unwrap_or(false);
                 self.tell(client.worker, ToWorker::PasswordChecked { client, right });
@@ -284,7 +289,11 @@ impl Control {
             limit => limit.saturating_sub(self.now().since(began)),
         };
         match tls::accept(config, door, link, limit).await {
-            Ok((link, tls)) => self.tell(worker, ToWorker::Client { door, link, ends, tls, began }),
+            Ok((link, tls)) => {
+                let subject = tls::subject(&link).map(Box::new);
+                let client = ToWorker::Client { door, link, ends, tls, subject, began };
+                self.tell(worker, client);
+            }
             Err(error) => {
                 let from = match ends {
                     Ends::Tcp { remote, .. } => remote.to_string(),

@@ -12,6 +12,7 @@ use super::client_tls::{provider, ALPN};
 use super::pem::{self, FileError};
 use super::transport::{Transport, Wire};
 use crate::config::{ListenTls, ListenTlsMode};
+use crate::hba::Subject;
 use crate::link::{Door, Link};
 
 /// The configuration of the listeners; none when TLS is off.
@@ -64,6 +65,13 @@ pub fn listener(tls: &ListenTls) -> Result<Option<Arc<ServerConfig>>, FileError>
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(Some(Arc::new(config)))
+}
+
+/// Who the certificate of a client whose handshake is done is made out to, if it has shown one. It
+/// was verified then, or there would be no connection.
+pub fn subject(link: &Link) -> Option<Subject> {
+    let certificates = link.tls.as_ref()?.peer_certificates()?;
+    Subject::of(certificates.first()?)
 }
 
 /// Does a client's handshake. [`Link::early`] holds the start of it, if the client spoke TLS at

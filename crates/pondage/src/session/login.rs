@@ -20,7 +20,7 @@ use wire::pg::sqlstate;
 use wire::pg::startup::{self, FirstPacket};
 
 use super::options;
-use crate::config::AuthMethod;
+use crate::hba::Subject;
 
 /// A password or SASL message: PostgreSQL's PG_MAX_AUTH_TOKEN_LENGTH, its header apart.
 pub const PASSWORD_BYTES_MAX: usize = 65_535;
@@ -101,6 +101,18 @@ pub enum First {
     Start,
 }
 
+/// How a client has to prove who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    Nothing,
+    /// The password in clear text.
+    Password,
+    Md5,
+    /// SCRAM-SHA-256, or md5 for who has a secret that can't do it.
+    Scram,
+    ScramOnly,
+}
+
 /// What to do after a challenge was begun.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Challenge {
@@ -143,6 +155,11 @@ enum Stage {
 pub struct Login {
     stage: Stage,
     pub wish: Wish,
+    pub proof: Proof,
+    /// Of the certificate that the client has shown.
+    pub subject: Option<Box<Subject>>,
+    /// By which the name of a Unix socket's other end is a user, while it is asked for.
+    pub map: Option<String>,
     /// What the client proved itself with; right once it is accepted.
     pub proven: Option<Credential>,
 }
@@ -177,7 +194,14 @@ pub struct Chance<'a> {
 impl Login {
     pub fn new() -> Login {
         let stage = Stage::AwaitFirstPacket { asked_tls: false, asked_gss: false };
-        Login { stage, wish: Wish::default(), proven: None }
+        Login {
+            stage,
+            wish: Wish::default(),
+            proof: Proof::Scram,
+            subject: None,
+            map: None,
+            proven: None,
+        }
     }
 
     pub fn awaits_first_packet(&self) -> bool {
@@ -241,24 +265,24 @@ impl Login {
     /// is the one derived from a plain secret, once the caller has it.
     pub fn challenge(
         &mut self,
-        method: AuthMethod,
+        proof: Proof,
         secret: Option<Secret>,
         verifier: Option<ScramVerifier>,
         chance: &Chance<'_>,
         out: &mut Vec<u8>,
     ) -> Challenge {
         let user = &self.wish.user;
-        self.stage = match (method, secret) {
-            (AuthMethod::Trust, _) => {
+        self.stage = match (proof, secret) {
+            (Proof::Nothing, _) => {
                 self.stage = Stage::Accepted;
                 return Challenge::Accepted;
             }
-            (AuthMethod::Password, secret) => {
+            (Proof::Password, secret) => {
                 reply::put_auth_cleartext(out);
                 Stage::AwaitPassword { secret }
             }
-            (AuthMethod::Md5, secret @ (None | Some(Secret::Plain(_) | Secret::Md5(_))))
-            | (AuthMethod::Scram, secret @ Some(Secret::Md5(_))) => {
+            (Proof::Md5, secret @ (None | Some(Secret::Plain(_) | Secret::Md5(_))))
+            | (Proof::Scram, secret @ Some(Secret::Md5(_))) => {
                 reply::put_auth_md5(out, chance.salt);
                 Stage::AwaitMd5 { secret, salt: chance.salt }
             }
@@ -267,7 +291,9 @@ impl Login {
                 Some(verifier) => sasl(verifier, Known::Password(password), out),
             },
             (_, Some(Secret::Scram(verifier))) => sasl(verifier, Known::Verifier, out),
-            (_, None) => sasl(ScramVerifier::mock(chance.mock_key, user, 4096), Known::No, out),
+            (_, None | Some(Secret::Md5(_))) => {
+                sasl(ScramVerifier::mock(chance.mock_key, user, 4096), Known::No, out)
+            }
         };
         Challenge::Sent
     }

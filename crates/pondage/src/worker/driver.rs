@@ -25,6 +25,7 @@ use super::sides::{Clients, Links, RedisClients, RedisLinks, Servers};
 use super::transport::Transport;
 use super::{ControlSender, Listener, MovedServer, WorkerHandle};
 use crate::control::messages::{OpenError, Opened, ToControl, ToWorker};
+use crate::hba::Subject;
 use crate::link::{Door, Ends, Link};
 
 /// Read at once from one connection, in bytes; so much of one session goes into a turn.
@@ -231,8 +232,8 @@ impl Driver {
         }
         while let Ok(message) = self.inbox.try_recv() {
             match message {
-                ToWorker::Client { door, link, ends, tls, began } => match door {
-                    Door::Postgres => self.client_arrived(link, ends, tls, began),
+                ToWorker::Client { door, link, ends, tls, subject, began } => match door {
+                    Door::Postgres => self.client_arrived(link, ends, tls, subject, began),
                     Door::Redis => self.redis_client_arrived(link, ends, tls, began),
                 },
                 ToWorker::ServerOpened { ticket, result: Ok(opened) } => {
@@ -266,9 +267,17 @@ impl Driver {
         }
     }
 
-    fn client_arrived(&mut self, link: Link, ends: Ends, tls: String, began: Moment) {
+    fn client_arrived(
+        &mut self,
+        link: Link,
+        ends: Ends,
+        tls: String,
+        subject: Option<Box<Subject>>,
+        began: Moment,
+    ) {
         let early = link.early.clone();
         let slot = self.plane.client_connected(ends, Some(tls.into()), began);
+        self.plane.client_certified(slot, subject);
         self.keep_client(slot, Transport::new(link));
         if !early.is_empty() {
             self.plane.client_bytes(slot, &early);
@@ -450,6 +459,7 @@ impl Driver {
                         transport.farewell();
                     }
                 }
+                Effect::AskPeer(slot) => self.ask_peer(slot),
                 Effect::StartTls { slot, early } => self.start_tls(slot, early, now),
                 Effect::Control(message) => drop(self.control.send(message)),
                 Effect::Peer(worker, message) => self.tell_peer(worker, message),
@@ -516,6 +526,18 @@ impl Driver {
 
     fn close_client(&mut self, slot: u32, now: Moment) {
         self.clients.close(slot, &mut Clients(&mut self.plane), now);
+    }
+
+    /// The kernel knows its number, the control plane finds the name.
+    fn ask_peer(&mut self, slot: u32) {
+        let Some(client) = self.plane.reference_of(slot) else { return };
+        match self.clients.get(slot).and_then(Transport::peer_uid) {
+            Some(uid) => drop(self.control.send(ToControl::NamePeer { client, uid })),
+            None => {
+                let name = Err("the kernel does not say who it is".to_owned());
+                self.plane.control(ToWorker::PeerNamed { client, name });
+            }
+        }
     }
 
     /// The `S` is written; the handshake is the control plane's.

@@ -10,6 +10,7 @@ pub mod shapes;
 mod sides;
 pub mod slots;
 pub mod snapshot;
+mod suspects;
 pub mod transport;
 pub mod worth;
 

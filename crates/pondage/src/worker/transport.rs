@@ -5,6 +5,8 @@ use std::os::fd::OwnedFd;
 
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 
 use crate::link::{Link, Socket};
 
@@ -50,6 +52,14 @@ impl Transport {
             Socket::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)),
         };
         Transport::with(stream, link.tls)
+    }
+
+    /// The user of the process that made the other end of a Unix socket (SO_PEERCRED).
+    pub fn peer_uid(&self) -> Option<u32> {
+        match &self.stream {
+            Stream::Tcp(_) => None,
+            Stream::Unix(stream) => getsockopt(stream, PeerCredentials).ok().map(|who| who.uid()),
+        }
     }
 
     pub fn tcp(stream: TcpStream) -> Transport {

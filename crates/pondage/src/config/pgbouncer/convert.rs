@@ -509,7 +509,7 @@ fn turned(name: &str, turn: Turn, text: &str, section: Section) -> Result<Option
             None => {
                 let known: Vec<&str> = words.iter().map(|(theirs, _)| *theirs).collect();
                 let problem = unfit(&format!("one of {}", known.join(", ")));
-                Err(match matches!(text, "cert" | "hba" | "pam" | "ldap") {
+                Err(match matches!(text, "pam" | "ldap") {
                     true => problem.note("PgBouncer has it, Pondage does not"),
                     false => problem,
                 })

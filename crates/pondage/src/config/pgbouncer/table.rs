@@ -77,6 +77,8 @@ const METHODS: Turn = Turn::Words(&[
     ("plain", "password"),
     ("md5", "md5"),
     ("scram-sha-256", "scram"),
+    ("cert", "cert"),
+    ("hba", "hba"),
 ]);
 
 const SERVER_TLS: Turn = Turn::Words(&[
@@ -94,7 +96,6 @@ const NO_TCP: &str = "sockets have what the system gives them";
 const NO_DNS: &str = "names are asked of the system's resolver for every new server";
 const NO_SYSLOG: &str = "the log goes to standard error";
 const NO_CIPHERS: &str = "TLS is 1.2 or 1.3 with the ciphers that rustls takes for safe";
-const ONE_METHOD: &str = "it belongs to an auth_type that is missing";
 const ONE_PROCESS: &str = "not needed: the workers of one process share addresses and cancel keys";
 
 /// `[pgbouncer]`, in the order of SHOW CONFIG.
@@ -103,9 +104,9 @@ pub(super) static MAIN: &[Known] = &[
     ignored("application_name_add_host", "missing: SHOW CLIENTS has the addresses of clients"),
     joined("auth_dbname", "`auth.query_database`"),
     joined("auth_file", "`auth.users_file`"),
-    ignored("auth_hba_file", ONE_METHOD),
-    ignored("auth_ident_file", ONE_METHOD),
-    ignored("auth_ldap_options", ONE_METHOD),
+    taken("auth_hba_file", Section::Auth, "hba_file", Turn::Path),
+    taken("auth_ident_file", Section::Auth, "ident_file", Turn::Path),
+    ignored("auth_ldap_options", "missing, as the auth_type that it belongs to is"),
     joined("auth_query", "`auth.query`"),
     taken("auth_type", Section::Auth, "method", METHODS).preset("md5"),
     joined("auth_user", "`auth.query_user`"),

@@ -247,7 +247,7 @@ fn wrong_files_are_refused_with_the_line() {
         ("[pgbouncer]\nquery_timeout = nan\n", ":2:1", "expected a number of seconds"),
         ("[pgbouncer]\nmax_client_conn = many\n", ":2:1", "expected a whole number"),
         ("[pgbouncer]\nlog_connections = yes\n", ":2:1", "expected 0 or 1"),
-        ("[pgbouncer]\nauth_type = hba\n", ":2:1", "PgBouncer has it, Pondage does not"),
+        ("[pgbouncer]\nauth_type = ldap\n", ":2:1", "PgBouncer has it, Pondage does not"),
         ("[pgbouncer]\nauth_type = sesam\n", ":2:1", "expected one of any, trust, plain"),
         ("[pgbouncer]\nlisten_addr = nobody.example\n", ":2:1", "no address to listen on"),
         ("[pgbouncer]\nunix_socket_mode = 999\n", ":2:1", "expected octal permission bits"),

@@ -224,6 +224,27 @@ error[P0110]: `client_ca` is not used in mode `disable`
 }
 
 #[test]
+fn hba_and_ident_files_are_refused_with_every_line() {
+    let directory = Directory::new();
+    let hba = directory.write("hba", "local all all trust\nhost all all all pam\n");
+    let ident = directory.write("ident", "m /( a\n");
+    let text = "[databases.app]\n[auth]\nmethod = \"hba\"\nhba_file = \"hba\"\n\
+                ident_file = \"ident\"\n";
+    let path = directory.write("p.toml", text);
+    let report = refusal(Config::load(Some(&path), environment(&[]), Flags::default()));
+    let (hba, ident) = (hba.display(), ident.display());
+    assert!(report.contains(&format!(
+        r#"error[P0120]: authentication method "pam" is not supported
+  --> {hba}:2:18
+   = help: Pondage has trust, reject, md5, password, scram-sha-256, cert and peer
+"#
+    )));
+    let invalid = r#"error[P0121]: invalid regular expression "(": "#;
+    assert!(report.contains(invalid), "{report}");
+    assert!(report.contains(&format!("  --> {ident}:1:3\n")), "{report}");
+}
+
+#[test]
 fn syntax_errors_never_show_a_secret() {
     let texts = [
         "[users.a]\npassword = \"hunter2\n",

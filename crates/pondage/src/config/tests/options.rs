@@ -79,6 +79,9 @@ fn company(section: Section, name: &str, file: &str) -> String {
         (Section::Cache, "mode" | "password" | "password_file") => "user = \"u\"\n".to_owned(),
         (_, "cache") => "[cache]\nuser = \"u\"\n".to_owned(),
         (Section::Procedure, "also") => "key = [\"p_w\"]\n".to_owned(),
+        (Section::Auth, "method") => format!("hba_file = \"{file}\"\n"),
+        (Section::Auth, "hba_file") => "method = \"hba\"\n".to_owned(),
+        (Section::Auth, "ident_map") => format!("ident_file = \"{file}\"\n"),
         (Section::Auth, "query" | "query_database") => "query_user = \"q\"\n".to_owned(),
         _ => String::new(),
     }
@@ -89,11 +92,23 @@ fn every_option_changes_the_configuration() {
     let directory = Directory::new();
     let pem = directory.write("c.pem", PEM).display().to_string();
     let users = directory.write("users.txt", "\"a\" \"b\"\n").display().to_string();
+    let hba = directory.write("pg_hba.conf", "local all all trust\n").display().to_string();
+    let ident = directory.write("pg_ident.conf", "somebody a b\n").display().to_string();
     let base = meaning(&valid("[databases.NAME.users.NAME]\n[users.NAME]\n"));
     for section in Section::ALL {
         for row in options::rows(section) {
-            let file = if row.name == "users_file" { &users } else { &pem };
-            let company = company(section, row.name, &pem);
+            let file = match row.name {
+                "users_file" => &users,
+                "hba_file" => &hba,
+                "ident_file" => &ident,
+                _ => &pem,
+            };
+            let beside = match row.name {
+                "method" => &hba,
+                "ident_map" => &ident,
+                _ => &pem,
+            };
+            let company = company(section, row.name, beside);
             let path = path(section);
             let rest = match section {
                 Section::DatabaseUser => "[users.NAME]\n",

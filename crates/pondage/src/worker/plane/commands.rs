@@ -42,6 +42,7 @@ impl Plane {
             ToWorker::AuthAnswer { .. }
             | ToWorker::PasswordChecked { .. }
             | ToWorker::Derived { .. } => self.login_answer(message),
+            ToWorker::PeerNamed { client, name } => self.peer_named(client, name),
             ToWorker::CancelDone { server } => {
                 if let Some(conn) = self.servers.find(server.slot, server.generation) {
                     conn.cancels = conn.cancels.saturating_sub(1);

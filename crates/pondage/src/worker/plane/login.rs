@@ -7,11 +7,11 @@ use wire::pg::auth::{ScramVerifier, Secret};
 use wire::pg::{backend as reply, frame, sqlstate};
 
 use super::{replies, Effect, Greeting, Plane};
-use crate::config::{AuthMethod, ListenTlsMode, PoolConfig, Refusal};
+use crate::config::{ListenTlsMode, PoolConfig, Refusal};
 use crate::control::messages::{ConsoleUser, OpenError, ToControl, ToWorker};
 use crate::session::client::{Hold, Phase, NONE};
 use crate::session::login::{
-    Answer, Challenge, Chance, First, Login, Refused, TlsState, PASSWORD_BYTES_MAX,
+    Answer, Challenge, Chance, First, Login, Proof, Refused, TlsState, PASSWORD_BYTES_MAX,
 };
 
 /// Databases that are the console.
@@ -101,7 +101,7 @@ impl Plane {
         bytes.len()
     }
 
-    /// The start-up packet is there: who is it, and what secret has to be shown?
+    /// The start-up packet is there: is there room?
     fn start(&mut self, slot: u32) {
         if self.shutdown.is_some() {
             let refused = Refused::new(sqlstate::CANNOT_CONNECT_NOW, "Pondage is shutting down")
@@ -117,7 +117,13 @@ impl Plane {
             return self.refuse(slot, &refused);
         }
         self.clients[slot].counted = true;
+        self.knock(slot);
+    }
+
+    /// The client may try. What secret has to be shown?
+    pub(super) fn look_up(&mut self, slot: u32) {
         let Phase::LoggingIn(login) = &self.clients[slot].phase else { return };
+        let proof = login.proof;
         let (user, database) = (login.wish.user.clone(), login.wish.database.clone());
         if CONSOLE.contains(&database.as_str()) {
             if !self.config.is_admin(&user) && !self.config.is_stats(&user) {
@@ -144,10 +150,7 @@ impl Plane {
             }
         };
         let known = self.config.secret(&user).cloned();
-        if known.is_none()
-            && self.config.auth.query.is_some()
-            && self.config.auth.method != AuthMethod::Trust
-        {
+        if known.is_none() && self.config.auth.query.is_some() && proof != Proof::Nothing {
             self.clients[slot].hold = Hold::Control;
             let client = self.reference(slot);
             self.effects.push(Effect::Control(ToControl::AuthQuery { client, config, user }));
@@ -187,8 +190,7 @@ impl Plane {
         };
         let mut out = Vec::new();
         let chance = Chance { salt, nonce: &nonce, mock_key: &self.mock_key };
-        let method = self.config.auth.method;
-        let challenge = login.challenge(method, secret, derived, &chance, &mut out);
+        let challenge = login.challenge(login.proof, secret, derived, &chance, &mut out);
         client.hold = Hold::No;
         match challenge {
             Challenge::Sent => self.tell(slot, |to| to.extend_from_slice(&out)),
@@ -272,6 +274,7 @@ impl Plane {
         let Phase::LoggingIn(login) = &self.clients[slot].phase else { return };
         let (user, database) = (login.wish.user.clone(), login.wish.database.clone());
         let proven = login.proven.clone();
+        self.common.suspects().succeeded(&self.clients[slot].ends, &user);
         if CONSOLE.contains(&database.as_str()) {
             return self.greet_console(slot, user, database);
         }
@@ -446,6 +449,12 @@ impl Plane {
 
     pub(super) fn refuse(&mut self, slot: u32, refused: &Refused) {
         *self.refused.entry(refused.code.to_owned()).or_default() += 1;
+        if let (sqlstate::INVALID_PASSWORD, Phase::LoggingIn(login)) =
+            (refused.code, &self.clients[slot].phase)
+        {
+            let ends = &self.clients[slot].ends;
+            self.common.suspects().failed(ends, &login.wish.user, self.now);
+        }
         let user = match &self.clients[slot].phase {
             Phase::LoggingIn(login) | Phase::AwaitWelcome(login) => login_user(login),
             _ => {

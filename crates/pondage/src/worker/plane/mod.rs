@@ -7,6 +7,7 @@
 //! `out` of every connection in [`Plane::written_clients`] and [`Plane::written_servers`] and
 //! carries out the [`Effect`]s. The epoll driver and the simulator are the two drivers.
 
+mod admission;
 mod arrivals;
 mod auditing;
 mod beginning;
@@ -36,7 +37,7 @@ mod writing;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use backend::carrier::Carrier;
@@ -57,6 +58,7 @@ use wire::pg::auth::ScramVerifier;
 use crate::caches::Caches;
 use crate::config::{Config, PoolConfig};
 use crate::control::messages::{OpenError, Opened, PoolName, Ref, Shutdown, ToControl, ToWorker};
+use crate::hba::Subject;
 use crate::link::Ends;
 use crate::session::client::{Client, Hold, Phase, Rest, NONE};
 use crate::session::login::Login;
@@ -64,6 +66,7 @@ use crate::session::unit::Unit;
 use crate::worker::shapes::Shapes;
 use crate::worker::slots::Slots;
 use crate::worker::snapshot::Totals;
+use crate::worker::suspects::Suspects;
 use caching::PoolCache;
 pub use caching::Reads;
 use company::Company;
@@ -98,6 +101,7 @@ pub struct Common {
     pub caches: Arc<Caches>,
     /// Of calls that are on their way.
     pub(super) keys: Held,
+    suspects: Mutex<Suspects>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,6 +115,11 @@ enum Count {
 impl Common {
     pub fn new(caches: Arc<Caches>) -> Common {
         Common { caches, ..Common::default() }
+    }
+
+    /// Who has failed to log in lately.
+    fn suspects(&self) -> MutexGuard<'_, Suspects> {
+        self.suspects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pool(&self, name: &PoolName) -> Arc<pool::Shared> {
@@ -146,6 +155,9 @@ pub enum Effect {
     CloseClient(u32),
     /// Close it now; it is forgotten already.
     CloseServer(u32),
+    /// Who is the process at the other end of its Unix socket? Answered by
+    /// [`ToWorker::PeerNamed`].
+    AskPeer(u32),
     /// Its `S` is to be written (or it began with TLS at once, and `early` is what was read of
     /// that); then its socket goes to the control plane and it is forgotten.
     StartTls {
@@ -343,6 +355,8 @@ pub struct Plane {
     ticks: u64,
     pub turns: u64,
     logging_in: u32,
+    /// Clients whose like have failed to log in, and when they may try.
+    delayed: Vec<(Moment, Ref)>,
     refused: HashMap<String, u64>,
 }
 
@@ -405,6 +419,7 @@ impl Plane {
             ticks: 0,
             turns: 0,
             logging_in: 0,
+            delayed: Vec::new(),
             refused: HashMap::new(),
         }
     }
@@ -494,6 +509,15 @@ impl Plane {
             began: now,
             active: now,
         })
+    }
+
+    /// Who the certificate is made out to that a client has shown in its TLS handshake.
+    pub fn client_certified(&mut self, slot: u32, subject: Option<Box<Subject>>) {
+        if let Some(Phase::LoggingIn(login)) =
+            self.clients.get_mut(slot).map(|client| &mut client.phase)
+        {
+            login.subject = subject;
+        }
     }
 
     /// Bytes that were read from a client, cut anywhere.
@@ -617,6 +641,11 @@ impl Plane {
         replies::ensure_out(&mut client.out, &mut self.buffers);
         write(&mut client.out);
         replies::queue_out(client, slot, &mut self.written_clients);
+    }
+
+    /// What names a client to others, while it is there.
+    pub fn reference_of(&self, slot: u32) -> Option<Ref> {
+        self.clients.get(slot).map(|_| self.reference(slot))
     }
 
     fn reference(&self, slot: u32) -> Ref {

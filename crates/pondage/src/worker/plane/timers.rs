@@ -34,6 +34,7 @@ impl Plane {
         }
         let now = self.now;
         self.caches.iter_mut().for_each(|database| database.settle_mirrors(now));
+        self.admit_delayed();
         self.ticks += 1;
         if self.ticks % CLIENTS_EVERY == 0 {
             for slot in self.clients.numbers() {

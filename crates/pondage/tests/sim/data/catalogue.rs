@@ -101,6 +101,7 @@ pub(super) fn mirrored(
         tables,
         description: description.split_off(frame::HEADER_BYTES),
         output_types: read.columns(0).iter().map(|column| column.oid).collect(),
+        fixed: Vec::new(),
     }))
 }
 
@@ -141,6 +142,7 @@ mod tests {
                     tables.clone(),
                     &|_| types::INT4,
                     description.clone(),
+                    Vec::new(),
                 );
                 if let Err(why) = made {
                     panic!("{text}: {why}");
