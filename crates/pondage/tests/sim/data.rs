@@ -22,6 +22,9 @@ use crate::plan::{Caching, Fault};
 use cell::Cell;
 use read::Read;
 
+/// When the one server that there is was started, as pulses and the stream are told.
+pub const STARTED: i64 = 700_000_000_000_000;
+
 pub(crate) type Handle = Rc<RefCell<Database>>;
 
 pub(crate) const TABLES: [&str; 2] = ["t1", "t2"];

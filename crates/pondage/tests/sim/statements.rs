@@ -4,7 +4,7 @@ use wire::pg::backend::{self as reply, tag as say, Column, ErrorReply};
 
 use crate::data::cell::{show, Cell};
 use crate::data::read::{is_read, tables, Form, Read};
-use crate::data::{Change, Row};
+use crate::data::{Change, Row, STARTED};
 use crate::ledger::Deed;
 use crate::postgres::{
     failure, frame_into, plain, set, After, Asked, CopyIn, Other, Outcome, Portal, Postgres,
@@ -183,7 +183,8 @@ impl Postgres {
     fn select(&mut self, text: &str, values: &[String], simple: bool) -> Outcome {
         if let (Some(data), true) = (&self.data, text.contains("pg_current_snapshot()")) {
             let (snapshot, end) = data.borrow_mut().pulse();
-            let row = [Some(snapshot.as_bytes()), Some(&end.to_be_bytes()[..])];
+            let (end, started) = (end.to_be_bytes(), STARTED.to_be_bytes());
+            let row = [Some(snapshot.as_bytes()), Some(&end[..]), Some(&started[..])];
             reply::put_data_row(&mut self.held, &row);
             reply::put_command_complete(&mut self.held, "SELECT 1");
             return Outcome::Done;

@@ -16,7 +16,7 @@ use wire::pg::pgoutput::{put_tuple, Field, Relation, RelationColumn, Tuple};
 
 use super::copying::Maker;
 use super::read::oid;
-use super::{Database, Logged, Record, Row, TABLES};
+use super::{Database, Logged, Record, Row, STARTED, TABLES};
 use crate::plan::{Caching, Fault};
 
 enum State {
@@ -166,6 +166,7 @@ impl Stream {
         self.described.clear();
         (self.away, self.late) = (Away::No, Vec::new());
         self.state = State::On;
+        self.applier.comes_from(STARTED);
         self.applier.began(database.insert, &published(None));
     }
 
