@@ -95,6 +95,17 @@ impl Pulses {
         Some(lsn)
     }
 
+    /// How far somebody has seen who has seen so much, and everything before `lsn`.
+    pub fn later(&self, seen: Seen, lsn: u64) -> Seen {
+        match self.resolve(seen) {
+            Some(known) => Seen::Lsn(known.max(lsn)),
+            // Whatever answers that will not tell less than has been told.
+            None if self.answered.back().is_some_and(|told| told.lsn >= lsn) => seen,
+            // Another worker may have been told more than a pulse that is on its way will tell.
+            None => self.now(),
+        }
+    }
+
     /// The connection is lost: what was asked will not be answered.
     pub fn lost(&mut self) {
         *self = Pulses { sent: self.sent, ..Pulses::default() };
@@ -129,6 +140,26 @@ mod tests {
         pulses.answer(b"6:6:", 120, 0);
         assert_eq!(pulses.resolve(seen), Some(120));
         assert_eq!(pulses.resolve(Seen::Lsn(7)), Some(7));
+    }
+
+    #[test]
+    fn who_has_seen_two_things_has_seen_the_later_one() {
+        let mut pulses = Pulses::default();
+        assert_eq!(pulses.later(Seen::Lsn(7), 5), Seen::Lsn(7));
+        assert_eq!(pulses.later(Seen::Lsn(7), 9), Seen::Lsn(9));
+        pulses.send();
+        pulses.answer(b"5:5:", 100, 0);
+        let open = pulses.now();
+        pulses.send();
+        assert_eq!(pulses.later(open, 100), open);
+        // What was sent may have found less than that.
+        let later = pulses.later(open, 101);
+        pulses.answer(b"5:5:", 100, 0);
+        assert_eq!(pulses.resolve(later), None);
+        pulses.send();
+        pulses.answer(b"6:6:", 120, 0);
+        assert_eq!(pulses.resolve(later), Some(120));
+        assert_eq!(pulses.later(open, 101), Seen::Lsn(101));
     }
 
     #[test]

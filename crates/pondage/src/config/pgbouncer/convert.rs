@@ -357,6 +357,18 @@ impl Convert {
             let path = absolute(&said.text);
             self.take_text(&scope, ("users_file", "auth_file"), &Raw::Bare(&path), &said);
         }
+        let by_rules = self.main.get("auth_type").is_some_and(|said| said.text == "hba");
+        for (ours, theirs) in [("hba_file", "auth_hba_file"), ("ident_file", "auth_ident_file")] {
+            let said = self.main.get(theirs).cloned().filter(|said| !said.text.is_empty());
+            let Some(said) = said else { continue };
+            if by_rules {
+                let path = absolute(&said.text);
+                self.take_text(&scope, (ours, theirs), &Raw::Bare(&path), &said);
+            } else {
+                let note = format!("`{theirs}` is ignored: it needs `auth_type = hba`");
+                self.note(&said.place, &note);
+            }
+        }
         let user = self.one_for_all("auth_user", true);
         if let Some(said) = &user {
             let raw = Raw::Bare(&said.text);

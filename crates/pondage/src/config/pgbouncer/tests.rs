@@ -131,6 +131,23 @@ fn an_ini_that_says_little_means_what_pgbouncer_means() {
 }
 
 #[test]
+fn the_files_of_an_authentication_by_rules_count_where_it_is_chosen() {
+    let directory = Directory::new();
+    let rules = directory.write("hba.conf", "local all all trust\n");
+    let rules = rules.display();
+    for (method, count) in [("hba", 0), ("md5", 1)] {
+        let text = format!(
+            "[databases]\na =\n[pgbouncer]\nauth_type = {method}\nauth_hba_file = {rules}\n"
+        );
+        let ini = directory.write("pgbouncer.ini", &text);
+        let config = loaded(&ini).unwrap_or_else(|report| panic!("{report}"));
+        assert_eq!(config.auth.method.name(), method);
+        assert_eq!(config.notices.len(), count, "{:?}", config.notices);
+        assert!(config.notices.iter().all(|notice| notice.contains("needs `auth_type = hba`")));
+    }
+}
+
+#[test]
 fn quotes_comments_and_repetitions() {
     let text = "; a comment\n  # another\n[databases] ; and here\n\
         'my db' = host = h  password='it''s; #1' dbname='a b'\n\

@@ -236,6 +236,7 @@ impl Plane {
             Look::Serve(entry) => {
                 let description = entry.description().unwrap_or_default();
                 self.answer_kept(slot, shape, ask, description, entry.rows());
+                self.has_seen(slot, &entry);
                 Some(Taken::Bytes(ask.bytes))
             }
             Look::Mirrored => {
@@ -436,6 +437,18 @@ impl Plane {
                     false => Look::Pass,
                 }
             }
+        }
+    }
+
+    /// A mirror may not have come so far: it shows a commit when a snapshot has, and this was kept
+    /// when PostgreSQL had shown it.
+    fn has_seen(&mut self, slot: u32, entry: &Entry) {
+        let client = &mut self.clients[slot];
+        let cache = self.pools[client.pool as usize].cache.as_ref();
+        let database = cache.and_then(|cache| self.caches.get(cache.at));
+        if let (Some(reads), Some(database), Some(lsn)) = (&mut client.reads, database, entry.lsn())
+        {
+            reads.seen = database.pulses.later(reads.seen, lsn);
         }
     }
 
