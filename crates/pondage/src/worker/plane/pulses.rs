@@ -33,8 +33,8 @@ use crate::worker::worth::Patience;
 /// How often pulses are sent for those who are in no hurry.
 const PACE: Duration = Duration::from_millis(1);
 
-/// How often while something is written and nobody reads. A reader who finds commits that are not
-/// known to be visible asks at [`PACE`].
+/// How often while something is written and nobody has looked for an answer in memory for that
+/// long. The next who does, and finds commits that are not known to be visible, asks at [`PACE`].
 const UNREAD_PACE: Duration = Duration::from_millis(20);
 
 /// Pulses in flight on one connection.
@@ -90,6 +90,8 @@ pub struct DatabaseCache {
     /// When a pulse is to be sent.
     due: Option<Moment>,
     last_sent: Moment,
+    /// When somebody last looked for an answer in memory.
+    last_look: Moment,
     /// When those in flight were sent, and how many streams had begun by then.
     sent: VecDeque<(Moment, u64)>,
 }
@@ -148,6 +150,7 @@ impl DatabaseCache {
             audits: Audits::default(),
             due: None,
             last_sent: Moment(0),
+            last_look: Moment(0),
             sent: VecDeque::new(),
         }
     }
@@ -214,6 +217,7 @@ impl DatabaseCache {
         promise: Promise,
         now: Moment,
     ) -> Result<(), Seen> {
+        self.last_look = now;
         if now.since(self.last_sent) > promise.max_lag / 2 {
             self.want(now);
         }
@@ -357,11 +361,11 @@ impl DatabaseCache {
                 entry.covered_by(lsn);
             }
         }
-        let waited = !(self.kept.is_empty() && self.audits.is_empty() && self.waiting.is_empty());
-        if waited {
-            self.want(self.last_sent.after(PACE));
-        } else if self.shared.unsettled_count() > 0 {
-            self.want(self.last_sent.after(UNREAD_PACE));
+        let waits = !(self.kept.is_empty() && self.audits.is_empty() && self.waiting.is_empty());
+        if waits || self.shared.unsettled_count() > 0 {
+            let is_read = self.last_sent.since(self.last_look) < UNREAD_PACE;
+            let pace = if waits || is_read { PACE } else { UNREAD_PACE };
+            self.want(self.last_sent.after(pace));
         }
         true
     }

@@ -38,8 +38,11 @@ fn what_nobody_reads_is_asked_for_seldom() {
     let mut database = told();
     pulse(&mut database, "7:7:");
     assert_eq!(database.due(), Some(NOW.after(UNREAD_PACE)));
-    // A reader has found it.
+    // A reader has found it, and others may.
+    database.last_look = NOW;
     database.settle(NOW);
+    assert_eq!(database.due(), Some(NOW.after(PACE)));
+    pulse(&mut database, "7:7:");
     assert_eq!(database.due(), Some(NOW.after(PACE)));
     pulse(&mut database, "8:8:");
     assert_eq!(database.due(), None);
