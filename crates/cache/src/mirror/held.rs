@@ -19,7 +19,7 @@ mod making;
 mod standing;
 mod tables;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{
@@ -29,7 +29,6 @@ use std::sync::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use backend::moment::Moment;
-use foldhash::fast::RandomState;
 
 use super::budget::Budget;
 use super::feed::{Follows, Open};
@@ -86,7 +85,7 @@ struct Queue {
     commits: VecDeque<Commit>,
     /// Of those and of the backlogs.
     bytes: usize,
-    making: HashMap<u64, Making, RandomState>,
+    making: BTreeMap<u64, Making>,
     /// By table: why there is no mirror of it.
     failures: HashMap<u32, Failure>,
     last: u64,

@@ -20,6 +20,8 @@ mod tally;
 mod turn;
 mod world;
 
+use rand::Rng;
+
 use plan::Plan;
 use tally::Tally;
 use world::World;
@@ -68,4 +70,18 @@ fn every_client_hears_what_a_direct_connection_would_have_said() {
     }
     assert!(failures.is_empty(), "{} seeds failed; the first:\n{}", failures.len(), failures[0]);
     tally.check(rounds);
+}
+
+/// What is found can be run again: a seed says everything.
+#[test]
+fn a_seed_is_the_same_world_every_time() {
+    let end = |seed: u64, plan: &Plan| {
+        let mut world = World::new(seed, plan.clone());
+        let outcome = world.run();
+        (outcome, world.now, world.random.random::<u64>())
+    };
+    for seed in 0..40 {
+        let plan = Plan::of(seed);
+        assert_eq!(end(seed, &plan), end(seed, &plan), "seed {seed}");
+    }
 }

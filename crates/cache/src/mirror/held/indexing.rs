@@ -59,9 +59,8 @@ impl Mirrors {
 
     fn lacking(&self, aims: &[Aim]) -> Option<(u64, u16, Vec<u16>)> {
         let tables = self.look();
-        let mut standing = tables.iter();
-        standing.find_map(|standing| {
-            let aim = aims.iter().find(|aim| aim.definition.oid == standing.oid())?;
+        aims.iter().find_map(|aim| {
+            let standing = tables.iter().find(|one| one.oid() == aim.definition.oid)?;
             places(standing.table.definition(), &aim.definition)?;
             let lacking =
                 |(column, sums): (&i16, &Vec<i16>)| missing(&standing.table, *column, sums);
