@@ -32,8 +32,8 @@ from .workloads.procedure import Procedure
 REPOSITORY = machine.REPOSITORY
 DEFAULT_OUT = REPOSITORY / "bench" / "out"
 TINY = Options(
-    scales=(1,), clients=4, idle_clients=50, statements=50, rows=1000, threads=(2,), warm_up=1,
-    warehouses=(2,), customers=30, callers=(4,),
+    scales=(1,), clients=4, idle_clients=50, statements=50, crowd=60, active=4, rows=1000,
+    threads=(2,), warm_up=1, warehouses=(2,), customers=30, callers=(4,),
 )  # fmt: skip
 CLIENTS, CALLERS = 56, (1, 2, 10, 50, 100, 200, 500, 1000)
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
@@ -101,6 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--scales", type=_numbers, default=(), help="of pgbench; default: the workload's")
     add("--clients", type=_numbers, default=(), help="a list for `procedure`; default 56")
     add("--idle-clients", type=_positive, default=5000)
+    add("--crowd", type=_positive, default=10_000, help="clients of `connect`'s crowd")
+    add("--active", type=_positive, default=200, help="of the crowd, those that do something")
     add("--statements", type=_positive, default=100_000, help="of each thread of `prepared`")
     add("--rows", type=_positive, default=1_000_000, help="of the table of `cache`")
     add("--threads", type=_numbers, default=(1, 4, 8), help="of sysbench in `cache`")
@@ -131,10 +133,20 @@ def _checked(arguments: Sequence[str]) -> Run:
     else:
         scales = given.scales or workload.scales
         options = Options(
-            scales, _one_number(given.clients, workload), given.idle_clients, given.statements,
-            given.rows, given.threads, given.warm_up or workload.warm_up,
-            given.warehouses, given.customers, given.clients or CALLERS, given.pool_size,
-        )  # fmt: skip
+            scales=scales,
+            clients=_one_number(given.clients, workload),
+            idle_clients=given.idle_clients,
+            statements=given.statements,
+            crowd=max(given.crowd, given.active),
+            active=given.active,
+            rows=given.rows,
+            threads=given.threads,
+            warm_up=given.warm_up or workload.warm_up,
+            warehouses=given.warehouses,
+            customers=given.customers,
+            callers=given.clients or CALLERS,
+            pool_size=given.pool_size,
+        )
         amount, count = Amount(given.seconds), given.rounds
     out = given.out or DEFAULT_OUT / f"{workload.name}-{datetime.now():%Y%m%d-%H%M%S}"
     return Run(

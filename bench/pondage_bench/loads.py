@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import pgbench, proc, syscalls
+from .door import OPEN, Door
 from .measure import Cpu, Measured, run_load
 from .pgbench import Amount, Profile
 from .postgres import POOL_SIZE, Cluster, Wal
@@ -55,10 +56,10 @@ class Context:
 
     @contextmanager
     def running(
-        self, side: Side, database: str, pool_size: int = POOL_SIZE
+        self, side: Side, database: str, pool_size: int = POOL_SIZE, door: Door = OPEN
     ) -> Iterator[Side]:
         """`side`, freshly started in front of `database`, stopped again afterwards."""
-        side.start(self.supervisor, self.cluster.upstream(database, pool_size))
+        side.start(self.supervisor, self.cluster.upstream(database, pool_size, door))
         try:
             yield side
         finally:
@@ -162,6 +163,7 @@ class PgbenchLoad(Load):
         side: Side,
         amount: Amount,
         log_prefix: Path | None = None,
+        database: str | None = None,
     ) -> Measured:
         command = self._profile_for(side).command(
             context.cluster.bindir / "pgbench",
@@ -169,6 +171,7 @@ class PgbenchLoad(Load):
             amount,
             scripts=context.scratch,
             log_prefix=log_prefix,
+            database=database,
         )
         return run_load(
             command,
@@ -178,11 +181,13 @@ class PgbenchLoad(Load):
             directory=context.scratch,
         )
 
-    def _measure(self, context: Context, side: Side) -> dict[str, float]:
+    def _measure(
+        self, context: Context, side: Side, database: str | None = None
+    ) -> dict[str, float]:
         profile = self._profile_for(side)
         with tempfile.TemporaryDirectory(dir=context.scratch) as logs:
             prefix = Path(logs) / "transactions" if profile.log else None
-            measured = self._pgbench(context, side, context.amount, prefix)
+            measured = self._pgbench(context, side, context.amount, prefix, database)
             latencies = pgbench.read_logs(prefix) if prefix else None
         summary = pgbench.parse_summary(measured.output)
         if summary.failed or not summary.transactions:

@@ -76,13 +76,16 @@ class Profile:
         *,
         scripts: Path,
         log_prefix: Path | None = None,
+        database: str | None = None,
     ) -> list[str]:
-        """`scripts` is the directory of our own. `-n`: no vacuum through every side."""
+        """`scripts` is the directory of our own; `database` may be a connection string. `-n`: no
+        vacuum through every side.
+        """
         return [
             str(program), "-n", *self._arguments(scripts), *amount.arguments(),
             *(["-l", "--log-prefix", str(log_prefix)] if log_prefix else []),
             "-h", endpoint.host, "-p", str(endpoint.port), "-U", endpoint.user,
-            endpoint.database,
+            database or endpoint.database,
         ]  # fmt: skip
 
     def shown(self) -> str:

@@ -1,4 +1,4 @@
-"""Just enough of PostgreSQL's protocol 3.0 to log in without a password and run simple queries.
+"""Just enough of PostgreSQL's protocol 3.0 to log in and run simple queries.
 
 It waits for servers and gateways to answer, reads counters, and holds thousands of idle clients.
 Source: PostgreSQL documentation, "Message Flow" and "Message Formats".
@@ -12,10 +12,14 @@ import struct
 from dataclasses import dataclass
 from types import TracebackType
 
+from . import scram
+
 PROTOCOL_3_0 = 196608
 # Longest message accepted, length word included: replies here are a few short rows.
 MESSAGE_MAX_BYTES = 1 << 20
 RECEIVE_BYTES = 8192
+# Kinds of authentication requests.
+AUTHENTICATED, SASL, SASL_CONTINUE, SASL_FINAL = 0, 10, 11, 12
 
 Row = list[str | None]
 
@@ -32,6 +36,8 @@ class Endpoint:
     port: int
     user: str
     database: str
+    #: Proven by SCRAM-SHA-256 when the server asks for it.
+    password: str | None = None
 
 
 def startup_message(user: str, database: str) -> bytes:
@@ -70,6 +76,7 @@ class Client:
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.sendall(startup_message(endpoint.user, endpoint.database))
+            self._exchange = scram.Exchange(endpoint.password) if endpoint.password else None
             self._until_ready()
         except BaseException:
             self._socket.close()
@@ -88,14 +95,35 @@ class Client:
 
     def query(self, sql: str) -> list[Row]:
         """The rows of a simple query, as text; PgError when the server reports one."""
-        text = sql.encode() + b"\0"
-        self._socket.sendall(b"Q" + struct.pack("!i", len(text) + 4) + text)
+        self._send(b"Q", sql.encode() + b"\0")
         return self._until_ready()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # the other side may be gone already
             self._socket.sendall(b"X\0\0\0\x04")
         self._socket.close()
+
+    def _authenticate(self, kind: int, data: bytes) -> None:
+        if kind == AUTHENTICATED:
+            return
+        if self._exchange is None:
+            raise PgError("the server asks for a password, and none was given")
+        try:
+            if kind == SASL:
+                first = self._exchange.first()
+                name = scram.MECHANISM.encode() + b"\0"
+                self._send(b"p", name + struct.pack("!i", len(first)) + first)
+            elif kind == SASL_CONTINUE:
+                self._send(b"p", self._exchange.final(data))
+            elif kind == SASL_FINAL:
+                self._exchange.check(data)
+            else:
+                raise PgError(f"the server asks for proof of kind {kind}")
+        except scram.ScramError as error:
+            raise PgError(str(error)) from error
+
+    def _send(self, kind: bytes, body: bytes) -> None:
+        self._socket.sendall(kind + struct.pack("!i", len(body) + 4) + body)
 
     def _take(self, count: int) -> bytes:
         while len(self._received) < count:
@@ -115,8 +143,8 @@ class Client:
             if not 4 <= length <= MESSAGE_MAX_BYTES:
                 raise PgError(f"message of {length} bytes")
             body = self._take(length - 4)
-            if kind == b"R" and body[:4] != b"\0\0\0\0":
-                raise PgError("the server asks for a password; these benchmarks use trust")
+            if kind == b"R":
+                self._authenticate(*struct.unpack_from("!i", body), body[4:])
             if kind == b"D":
                 rows.append(data_row(body))
             elif kind == b"E":

@@ -10,6 +10,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .door import OPEN, Door
 from .pgwire import Client, Endpoint, PgError
 from .proc import parse_kib_fields
 from .processes import BenchError, Process, Supervisor, free_port, wait_until
@@ -72,6 +73,8 @@ class Upstream:
     database: str
     #: How many connections a gateway may hold to it: equal terms for all.
     pool_size: int = POOL_SIZE
+    #: What the gateway asks of its clients; PostgreSQL itself trusts everybody.
+    door: Door = OPEN
 
     def endpoint(self) -> Endpoint:
         return Endpoint(self.host, self.port, self.user, self.database)
@@ -139,9 +142,11 @@ class Cluster:
             return str(error)
         return None
 
-    def upstream(self, database: str, pool_size: int = POOL_SIZE) -> Upstream:
+    def upstream(
+        self, database: str, pool_size: int = POOL_SIZE, door: Door = OPEN
+    ) -> Upstream:
         return Upstream(
-            "127.0.0.1", self.port, self.directory, self.user, database, pool_size
+            "127.0.0.1", self.port, self.directory, self.user, database, pool_size, door
         )
 
     def client(self, database: str = "postgres") -> Client:

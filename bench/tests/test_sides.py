@@ -2,8 +2,10 @@ import os
 import tempfile
 import tomllib
 import unittest
+from dataclasses import replace
 from pathlib import Path
 
+from pondage_bench.door import Certificate, Door
 from pondage_bench.postgres import Upstream
 from pondage_bench.processes import BenchError
 from pondage_bench.sides import all_sides, parse_peers, select
@@ -33,6 +35,27 @@ class Files(unittest.TestCase):
 
     def configuration(self, gateway: Gateway) -> str:
         return gateway.prepare(self.directory, 6000, UPSTREAM).configuration
+
+
+class Doors(Files):
+    def test_gateways_ask_for_what_the_door_says(self) -> None:
+        certificate = Certificate(Path("/door.crt"), Path("/door.key"))
+        upstream = replace(UPSTREAM, door=Door("secret", certificate))
+        for gateway in (
+            PgBouncer("pgbouncer", self.program("pgbouncer", "PgBouncer 1.25.2"), Transport.TCP),
+            Pondage("pondage", self.program("pondage", "pondage 0.1.0")),
+        ):
+            with self.subTest(gateway.name):
+                text = gateway.prepare(self.directory, 6000, upstream).configuration
+                self.assertIn("/door.crt", text)
+                self.assertNotIn("trust", text)
+                self.assertNotIn("secret", text.replace("SCRAM-SHA-256$", ""))
+                self.assertIn("trust", self.configuration(gateway))
+
+    def test_a_program_of_libpq_is_told_what_to_bring(self) -> None:
+        self.assertEqual(Door("x").conninfo("d"), "dbname=d password=x sslmode=disable")
+        certificate = Certificate(Path("/door.crt"), Path("/door.key"))
+        self.assertEqual(Door(None, certificate).conninfo("d"), "dbname=d sslmode=require")
 
 
 class Peers(Files):

@@ -22,7 +22,7 @@ ANSWER_SECONDS = 15.0
 VERSION_SECONDS = 10.0
 
 # Equal terms for every gateway.
-MAX_CLIENTS = 10_000
+MAX_CLIENTS = 20_000
 PREPARED_STATEMENTS = 200
 
 
@@ -138,6 +138,9 @@ class Gateway(Side):
     default_transport: ClassVar[Transport] = Transport.TCP
     transports: ClassVar[tuple[Transport, ...]] = (Transport.TCP, Transport.UNIX)
 
+    #: Whether `prepare` heeds what its clients are to bring.
+    has_door: ClassVar[bool] = False
+
     def __init__(self, name: str, binary: Path, transport: Transport) -> None:
         suffix = "" if transport is self.default_transport else (
             "-unix" if transport is Transport.UNIX else "-tcp"
@@ -199,7 +202,9 @@ class Gateway(Side):
         port = free_port()
         ready = self.prepare(directory, port, upstream)
         self._configuration = ready.configuration
-        self._endpoint = Endpoint("127.0.0.1", port, upstream.user, upstream.database)
+        self._endpoint = Endpoint(
+            "127.0.0.1", port, upstream.user, upstream.database, upstream.door.password
+        )
         self._supervisor = supervisor
         log = directory / "log"
         log.unlink(missing_ok=True)

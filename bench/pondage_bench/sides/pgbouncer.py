@@ -17,6 +17,7 @@ FIRST_WITH_PREPARED = (1, 21)
 
 class PgBouncer(Gateway):
     kind = "pgbouncer"
+    has_door = True
 
     def refuses_prepared(self) -> str | None:
         if self.version_number() < FIRST_WITH_PREPARED:
@@ -29,7 +30,16 @@ class PgBouncer(Gateway):
 
     def prepare(self, directory: Path, port: int, upstream: Upstream) -> Ready:
         users = directory / "userlist.txt"
-        users.write_text(f'"{upstream.user}" ""\n')
+        door = upstream.door
+        secret = door.secret() or ""
+        users.write_text(f'"{upstream.user}" "{secret}"\n')
+        tls = (
+            "client_tls_sslmode = prefer\n"
+            f"client_tls_cert_file = {door.certificate.path}\n"
+            f"client_tls_key_file = {door.certificate.key}\n"
+            if door.certificate
+            else ""
+        )
         prepared = (
             "" if self.refuses_prepared() else f"max_prepared_statements = {PREPARED_STATEMENTS}\n"
         )
@@ -42,12 +52,12 @@ dbname={upstream.database} user={upstream.user}
 listen_addr = 127.0.0.1
 listen_port = {port}
 unix_socket_dir =
-auth_type = trust
+auth_type = {"scram-sha-256" if door.password else "trust"}
 auth_file = {users}
 pool_mode = transaction
 default_pool_size = {upstream.pool_size}
 max_client_conn = {MAX_CLIENTS}
-{prepared}ignore_startup_parameters = extra_float_digits
+{prepared}{tls}ignore_startup_parameters = extra_float_digits
 log_connections = 0
 log_disconnections = 0
 """

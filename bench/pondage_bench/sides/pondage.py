@@ -66,6 +66,7 @@ class Pondage(Gateway):
     """Reaches a server on its own machine through the Unix socket, as it does by default."""
 
     kind = "pondage"
+    has_door = True
     default_transport = Transport.UNIX
 
     def __init__(
@@ -162,6 +163,13 @@ class Pondage(Gateway):
     def prepare(self, directory: Path, port: int, upstream: Upstream) -> Ready:
         given = self._variant
         sections = _section("pool", given.pool) + _section("cache", given.cache)
+        door = upstream.door
+        if door.certificate:
+            files = {"cert": door.certificate.path, "key": door.certificate.key}
+            quoted = {name: f'"{path}"' for name, path in files.items()}
+            sections += _section("listen.tls", {"mode": '"prefer"', **quoted})
+        if door.password:
+            sections += _section(f"users.{upstream.user}", {"password": f'"{door.secret()}"'})
         for procedure, options in given.procedures.items():
             sections += _section(f'procedures."{procedure}"', options)
         # The console tells of the stream; a free port only where one is needed.
@@ -176,7 +184,7 @@ http = "{self._http or 'off'}"
 max_clients = {MAX_CLIENTS}
 
 [auth]
-method = "trust"
+method = "{"scram" if door.password else "trust"}"
 {admin}
 {sections}[databases.{upstream.database}]
 host = "{self.upstream_host(upstream)}"

@@ -24,6 +24,9 @@ class Options:
     clients: int
     idle_clients: int
     statements: int
+    #: Clients that are logged in, and how many of them are active.
+    crowd: int = 10_000
+    active: int = 200
     #: Of sysbench: rows of its table, and how many threads there are.
     rows: int = 1_000_000
     threads: tuple[int, ...] = (1, 4, 8)
