@@ -95,6 +95,12 @@ const PEER_POOLS: &[Column] = columns! {
     Int4: "peer_id" "cl_active_cancel_req" "cl_waiting_cancel_req" "sv_active_cancel" "sv_login";
 };
 
+const POOLS_EXTENDED: &[Column] = columns! {
+    Text: "database" "user";
+    Numeric: "xact_count" "query_count" "bytes_received" "bytes_sent" "xact_p50" "xact_p95"
+        "xact_p99" "query_p50" "query_p95" "query_p99" "wait_p50" "wait_p95" "wait_p99";
+};
+
 const QUERIES: &[Column] = columns! {
     Text: "database" "user" "query";
     Numeric: "calls" "total_time" "mean" "p50" "p99" "joined" "joined_percent" "depth" "prepared"
@@ -183,6 +189,7 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::StatsTotals => STATS_TOTALS,
         Show::StatsAverages => STATS_AVERAGES,
         Show::Totals => TOTALS,
+        Show::PoolsExtended => POOLS_EXTENDED,
         Show::Queries => QUERIES,
         Show::Coalesce => COALESCE,
         Show::Redis => REDIS,

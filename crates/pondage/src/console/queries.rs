@@ -1,4 +1,4 @@
-//! The rows of SHOW QUERIES, SHOW PROXIED QUERIES and SHOW COALESCE: which statements shared trips,
+//! The rows of SHOW QUERIES, SHOW PROXIED QUERIES, SHOW COALESCE and SHOW POOLS_EXTENDED: which statements shared trips,
 //! and what kept the others from it; which reads could be answered from memory.
 
 use std::collections::BTreeMap;
@@ -117,6 +117,23 @@ fn row(shape: &QuerySnapshot) -> Vec<Value> {
         Value::text(shape.way.word()),
         Value::text(shape.why.told(&shape.reason)),
     ]
+}
+
+/// How long what PostgreSQL answers takes the clients of one pool: Odyssey's SHOW POOLS_EXTENDED.
+pub fn latencies(pool: &PoolSnapshot) -> Vec<Value> {
+    let totals = &pool.totals;
+    let mut row = vec![
+        Value::text(pool.database.clone()),
+        Value::text(pool.user.clone()),
+        Value::from(totals.xact_count),
+        Value::from(totals.query_count),
+        Value::from(totals.received),
+        Value::from(totals.sent),
+    ];
+    for time in [&totals.xact_time, &totals.query_time, &totals.wait_time] {
+        row.extend([50, 95, 99].map(|percent| bound(time, percent)));
+    }
+    row
 }
 
 /// The counters of one pool.

@@ -163,3 +163,18 @@ fn reads_that_nobody_has_named_say_whether_they_could_be_cached() {
     ];
     assert_eq!(rows, expected);
 }
+
+#[test]
+fn latencies_of_a_pool_are_those_of_its_transactions_queries_and_waits() {
+    let mut pool = fixture::pool(&fixture::config(), "app", "web");
+    pool.totals = Default::default();
+    assert_eq!(words(&latencies(&pool))[6..], ["-"; 9]);
+    for micros in (0..100).map(|n| if n < 94 { 40 } else { 700 }) {
+        pool.totals.xact_time.record(micros * 2);
+        pool.totals.query_time.record(micros);
+    }
+    pool.totals.wait_time.record(10);
+    let row = words(&latencies(&pool));
+    assert_eq!(row[..6], ["app", "web", "0", "0", "0", "0"]);
+    assert_eq!(row[6..], ["100", "1600", "1600", "50", "800", "800", "50", "50", "50"]);
+}

@@ -73,6 +73,7 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::StatsTotals => stats(facts, Figures::Totals),
         Show::StatsAverages => stats(facts, Figures::Averages),
         Show::Totals => totals(facts),
+        Show::PoolsExtended => facts.pools.iter().map(queries::latencies).collect(),
         Show::Queries => queries::rows(facts.workers),
         Show::Coalesce => facts.pools.iter().map(queries::coalesced).collect(),
         Show::Redis => redis::overview(facts.config, facts.redis),

@@ -182,6 +182,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
         cancels,
         coalesced,
         cached,
+        xact_time,
         query_time,
         wait_time,
     } = more;
@@ -203,6 +204,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
     totals.cancels += cancels;
     add_coalesced(&mut totals.coalesced, coalesced);
     add_cached(&mut totals.cached, cached);
+    add_histogram(&mut totals.xact_time, xact_time);
     add_histogram(&mut totals.query_time, query_time);
     add_histogram(&mut totals.wait_time, wait_time);
 }

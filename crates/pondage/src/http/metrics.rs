@@ -265,6 +265,11 @@ fn durations(page: &mut Exposition, pools: &[PoolSnapshot]) {
         labels.push(("source", "server"));
         page.histogram(&labels, &pool.totals.query_time);
     });
+    let help = "Time of a transaction, from its first statement to its end.";
+    let family = ("pondage_transaction_duration_seconds", Kind::Histogram, help);
+    for_each(page, pools, family, |page, labels, pool| {
+        page.histogram(labels, &pool.totals.xact_time);
+    });
     let help = "Time a client waited before it was given a server.";
     let family = ("pondage_pool_wait_seconds", Kind::Histogram, help);
     for_each(page, pools, family, |page, labels, pool| {

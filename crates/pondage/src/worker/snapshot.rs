@@ -115,6 +115,8 @@ pub struct Totals {
     pub cancels: u64,
     pub coalesced: Coalesced,
     pub cached: Cached,
+    /// From a transaction's first statement to its end; a statement alone is one.
+    pub xact_time: Histogram,
     pub query_time: Histogram,
     pub wait_time: Histogram,
 }

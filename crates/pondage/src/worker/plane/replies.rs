@@ -249,7 +249,9 @@ impl Plane {
         totals.query_time.record(took);
         if status == TxStatus::Idle {
             totals.xact_count += 1;
-            totals.xact_time_us += now.since(client.began).as_micros() as u64;
+            let lasted = now.since(client.began).as_micros() as u64;
+            totals.xact_time_us += lasted;
+            totals.xact_time.record(lasted);
             client.began = now;
             if let (None, Some(reads)) = (&client.begun, &mut client.reads) {
                 reads.portal = None;
