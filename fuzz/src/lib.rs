@@ -6,7 +6,8 @@
 //! a message that is not the same after parsing and building it again.
 
 use wire::pg::auth::{
-    md5_response, ScramClient, ScramKeys, ScramServer, ScramVerifier, Secret, SCRAM_ITERATIONS_MAX,
+    md5_response, Binding, ScramClient, ScramKeys, ScramServer, ScramVerifier, Secret,
+    SCRAM_ITERATIONS_MAX,
 };
 use wire::pg::{backend, frontend, header, pgoutput, replication, startup, HEADER_BYTES};
 use wire::resp::{reply, Limits, Parser, ProtocolError};
@@ -252,13 +253,15 @@ pub fn scram(data: &[u8]) {
     let (password, salt) = (next(), next());
 
     let nobody = ScramVerifier::mock(&[7; 32], "nobody", 4096);
-    if let Ok((server, first)) = ScramServer::start(&nobody, client_first, SERVER_NONCE) {
+    if let Ok((server, first)) =
+        ScramServer::start(&nobody, client_first, SERVER_NONCE, Binding::EndPoint(&[7; 32]))
+    {
         assert!(first.starts_with(b"r="));
         assert!(server.finish(client_final).is_err(), "a mock verifier let someone in");
     }
 
     let keys = ScramKeys::from_client_key([1; 32], [2; 32]);
-    let (client, _) = ScramClient::start(CLIENT_NONCE);
+    let (client, _) = ScramClient::start(CLIENT_NONCE, Binding::Unable);
     if let Ok(needs) = client.server_first(server_first) {
         assert!((1..=SCRAM_ITERATIONS_MAX).contains(&needs.iterations));
         let (awaits, _) = needs.with_keys(&keys);
@@ -273,8 +276,9 @@ pub fn scram(data: &[u8]) {
 /// Both ends with one password agree.
 fn honest_exchange(password: &str, salt: &[u8]) {
     let verifier = ScramVerifier::derive(password, salt, 1);
-    let (client, first) = ScramClient::start(CLIENT_NONCE);
-    let (server, reply) = ScramServer::start(&verifier, &first, SERVER_NONCE).expect("first");
+    let (client, first) = ScramClient::start(CLIENT_NONCE, Binding::Unable);
+    let (server, reply) =
+        ScramServer::start(&verifier, &first, SERVER_NONCE, Binding::Unable).expect("first");
     let needs = client.server_first(&reply).expect("server-first");
     assert_eq!((needs.salt.as_slice(), needs.iterations), (salt, 1));
     let keys = ScramKeys::derive(password, &needs.salt, needs.iterations);

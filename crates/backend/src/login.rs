@@ -15,7 +15,9 @@
 
 mod error;
 
-use wire::pg::auth::{self, AwaitServerFinal, ScramClient, ScramKeys, ScramNeedsKeys, Secret};
+use wire::pg::auth::{
+    self, AwaitServerFinal, Binding, ScramClient, ScramKeys, ScramNeedsKeys, Secret,
+};
 use wire::pg::backend::{self, tag, Auth, TxStatus};
 use wire::pg::{frontend, header, WireError};
 
@@ -68,6 +70,10 @@ pub enum Credential {
 
 /// A log-in that waits for the server's next message.
 pub struct Login {
+    /// What it can be bound to, the hash of the server's certificate: none without TLS.
+    end_point: Option<Vec<u8>>,
+    /// A log-in that is not bound fails, also one that the server asks no proof for.
+    must_bind: bool,
     user: String,
     credential: Option<Credential>,
     nonce: String,
@@ -128,7 +134,20 @@ impl Login {
     /// A log-in as `user`, after the StartupMessage. `nonce` is fresh and random, of at least 18
     /// bytes of printable ASCII without comma.
     pub fn start(user: &str, credential: Option<Credential>, nonce: &str) -> Login {
-        Login { user: user.to_owned(), credential, nonce: nonce.to_owned(), state: State::Request }
+        Login {
+            end_point: None,
+            must_bind: false,
+            user: user.to_owned(),
+            credential,
+            nonce: nonce.to_owned(),
+            state: State::Request,
+        }
+    }
+
+    /// Binds it to the TLS connection whose server has shown a certificate of this hash, if the
+    /// server can do that; `must_bind`: or else it fails.
+    pub fn bound(self, end_point: Option<Vec<u8>>, must_bind: bool) -> Login {
+        Login { end_point, must_bind, ..self }
     }
 
     fn awaiting(self, state: State) -> Login {
@@ -183,6 +202,9 @@ impl Login {
     /// The server says how the user is to prove himself, or that he need not.
     fn request(self, request: Auth<'_>, out: &mut Vec<u8>) -> Result<Step, LoginError> {
         match request {
+            Auth::Ok | Auth::Cleartext | Auth::Md5(_) if self.must_bind => {
+                Err(LoginError::Unbound("the server asks for no proof that can be bound"))
+            }
             Auth::Ok => Ok(Step::Await(self.awaiting(State::Ready(LoggedIn::default())))),
             Auth::Cleartext => match &self.credential {
                 Some(Credential::Secret(Secret::Plain(password))) => {
@@ -205,16 +227,13 @@ impl Login {
                 Ok(Step::Await(self.awaiting(State::Ok)))
             }
             Auth::Sasl(mechanisms) => {
-                if !mechanisms.contains(&auth::SCRAM_SHA_256) {
-                    let offered = mechanisms.join(", ");
-                    return Err(LoginError::NoMechanism { offered });
-                }
+                let (mechanism, binding) = self.mechanism(&mechanisms)?;
                 match &self.credential {
                     Some(Credential::Secret(Secret::Plain(_)) | Credential::Keys(_)) => {}
                     other => return Err(unfit(auth::SCRAM_SHA_256, other.is_some())),
                 }
-                let (scram, first) = ScramClient::start(&self.nonce);
-                frontend::put_sasl_initial(out, auth::SCRAM_SHA_256, &first);
+                let (scram, first) = ScramClient::start(&self.nonce, binding);
+                frontend::put_sasl_initial(out, mechanism, &first);
                 Ok(Step::Await(self.awaiting(State::First(scram))))
             }
             Auth::Other(kind) => Err(LoginError::UnsupportedRequest { kind }),
@@ -222,6 +241,31 @@ impl Login {
                 Err(unexpected("an authentication request", tag::AUTHENTICATION))
             }
         }
+    }
+
+    /// Which of the offered mechanisms, and to what it is bound.
+    fn mechanism(&self, offered: &[&str]) -> Result<(&'static str, Binding<'_>), LoginError> {
+        match &self.end_point {
+            Some(hash) if offered.contains(&auth::SCRAM_SHA_256_PLUS) => {
+                return Ok((auth::SCRAM_SHA_256_PLUS, Binding::EndPoint(hash)));
+            }
+            Some(_) if self.must_bind => {
+                return Err(LoginError::Unbound("the server does not offer SCRAM-SHA-256-PLUS"));
+            }
+            None if self.must_bind => {
+                let why = "there is no TLS, or the server's certificate has no hash to bind to";
+                return Err(LoginError::Unbound(why));
+            }
+            _ => {}
+        }
+        if !offered.contains(&auth::SCRAM_SHA_256) {
+            return Err(LoginError::NoMechanism { offered: offered.join(", ") });
+        }
+        let binding = match self.end_point {
+            Some(_) => Binding::Unused,
+            None => Binding::Unable,
+        };
+        Ok((auth::SCRAM_SHA_256, binding))
     }
 
     /// The server has said how its verifier is salted.

@@ -8,6 +8,7 @@ pub mod config;
 pub mod console;
 pub mod control;
 pub mod demo;
+mod der;
 pub mod hba;
 pub mod http;
 pub mod link;

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use wire::pg::auth::{md5_response, ScramClient, ScramKeys, SCRAM_SHA_256};
+use wire::pg::auth::{md5_response, Binding, ScramClient, ScramKeys, SCRAM_SHA_256};
 use wire::pg::backend::{self, tag, Auth};
 use wire::pg::{frontend, header, startup};
 
@@ -190,7 +190,7 @@ impl WireClient {
     #[track_caller]
     fn scram(&mut self, password: &str) -> Result<(), Complaint> {
         let nonce = format!("{:032x}", rand::random::<u128>());
-        let (client, first) = ScramClient::start(&nonce);
+        let (client, first) = ScramClient::start(&nonce, Binding::Unable);
         self.put(|out| frontend::put_sasl_initial(out, SCRAM_SHA_256, &first));
         let reply = self.sasl_reply()?;
         let Ok(Auth::SaslContinue(server_first)) = backend::auth(&reply) else {

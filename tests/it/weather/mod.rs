@@ -2,9 +2,11 @@
 //! nothing.
 
 mod admission;
+mod channel_binding;
 mod configuration;
 mod console;
 mod database;
+mod direct_tls;
 mod doors;
 mod limits;
 mod log_in;

@@ -64,6 +64,8 @@ pub enum LoginError {
     NoMechanism {
         offered: String,
     },
+    /// It has to be bound to its TLS connection, and can't be.
+    Unbound(&'static str),
     /// The SCRAM exchange failed.
     Scram(ScramError),
     /// The server let us in before it proved that it knows the password: it may be another.
@@ -86,6 +88,7 @@ impl LoginError {
             }
             LoginError::UnsupportedRequest { .. }
             | LoginError::NoMechanism { .. }
+            | LoginError::Unbound(_)
             | LoginError::Scram(_)
             | LoginError::ServerNotProven => sqlstate::INVALID_AUTHORIZATION_SPECIFICATION,
             LoginError::Unexpected { .. } | LoginError::Wire(_) => sqlstate::PROTOCOL_VIOLATION,
@@ -126,6 +129,9 @@ impl LoginError {
             LoginError::SecretUnfit { .. } => {
                 Some("Store the password itself for this user; a hash can't log in with SCRAM.")
             }
+            LoginError::Unbound(_) => {
+                Some("Let pg_hba.conf ask for scram-sha-256 over TLS, or set channel_binding.")
+            }
             LoginError::UnsupportedRequest { .. } | LoginError::NoMechanism { .. } => {
                 Some("Let pg_hba.conf ask for scram-sha-256, md5 or password here.")
             }
@@ -151,6 +157,9 @@ impl fmt::Display for LoginError {
             },
             LoginError::NoMechanism { offered } => {
                 write!(f, "the server offers the SASL mechanisms {offered}, not SCRAM-SHA-256")
+            }
+            LoginError::Unbound(why) => {
+                write!(f, "channel binding is required, but {why}")
             }
             LoginError::Scram(error) => error.fmt(f),
             LoginError::ServerNotProven => {

@@ -1,5 +1,5 @@
 use super::*;
-use wire::pg::auth::{ScramError, ScramServer, ScramVerifier};
+use wire::pg::auth::{Binding, ScramError, ScramServer, ScramVerifier};
 use wire::pg::backend::{
     put_auth_cleartext, put_auth_md5, put_auth_ok, put_auth_sasl, put_auth_sasl_continue,
     put_auth_sasl_final, put_backend_key, put_error, put_negotiate, put_notice,
@@ -36,6 +36,12 @@ impl Peer {
     fn with(credential: Option<Credential>) -> Peer {
         let login = Login::start("app", credential, NONCE);
         Peer { login: Some(login), received: vec![], sent: vec![], done: None }
+    }
+
+    fn bound(end_point: Option<Vec<u8>>, must_bind: bool) -> Peer {
+        let mut peer = Peer::new(plain("pencil"));
+        peer.login = peer.login.map(|login| login.bound(end_point, must_bind));
+        peer
     }
 
     /// Gives `bytes` in pieces of `size`.
@@ -89,7 +95,8 @@ fn scram_until_final(peer: &mut Peer, piece: usize) -> Vec<u8> {
     let initial = frontend::sasl_initial(&initial).expect("SASLInitialResponse");
     assert_eq!(initial.mechanism, "SCRAM-SHA-256");
     let first = initial.response.expect("client-first");
-    let (server, reply) = ScramServer::start(&verifier, first, "srvnonce").expect("start");
+    let (server, reply) =
+        ScramServer::start(&verifier, first, "srvnonce", Binding::Unable).expect("start");
     peer.give(&built(|out| put_auth_sasl_continue(out, &reply)), piece).expect("continue");
     let response = peer.take_sent();
     let response = frontend::sasl_response(&response).expect("SASLResponse");
@@ -292,5 +299,56 @@ proptest::proptest! {
                 _ => break,
             }
         }
+    }
+}
+
+/// What a log-in answers an offer with: mechanism and header of the first message.
+fn choice(tls: bool, must_bind: bool, offered: &[&str]) -> Result<(String, String), LoginError> {
+    let mut peer = Peer::bound(tls.then(|| vec![7; 32]), must_bind);
+    peer.give(&built(|out| put_auth_sasl(out, offered)), usize::MAX)?;
+    let initial = peer.take_sent();
+    let initial = frontend::sasl_initial(&initial).expect("SASLInitialResponse");
+    let first = String::from_utf8_lossy(initial.response.expect("client-first")).into_owned();
+    let header = first.split(",n=").next().expect("a header").to_owned();
+    Ok((initial.mechanism.to_owned(), header))
+}
+
+#[test]
+fn a_log_in_is_bound_where_both_ends_can() {
+    const PLUS: &str = "SCRAM-SHA-256-PLUS";
+    const PLAIN: &str = "SCRAM-SHA-256";
+    let both: &[&str] = &[PLUS, PLAIN];
+    let bound = Some((PLUS, "p=tls-server-end-point,"));
+    let cases = [
+        (true, false, both, bound),
+        (true, true, both, bound),
+        (true, true, &[PLUS], bound),
+        (false, false, both, Some((PLAIN, "n,"))),
+        (true, false, &[PLAIN], Some((PLAIN, "y,"))),
+        (false, false, &[PLAIN], Some((PLAIN, "n,"))),
+        (true, true, &[PLAIN], None),
+        (false, true, both, None),
+    ];
+    for (tls, must_bind, offered, expected) in cases {
+        let chosen = choice(tls, must_bind, offered);
+        match expected {
+            Some((mechanism, header)) => {
+                assert_eq!(chosen, Ok((mechanism.to_owned(), header.to_owned())), "{offered:?}");
+            }
+            None => assert!(matches!(chosen, Err(LoginError::Unbound(_))), "{chosen:?}"),
+        }
+    }
+    assert!(matches!(choice(false, false, &[PLUS]), Err(LoginError::NoMechanism { .. })));
+}
+
+#[test]
+fn a_log_in_that_has_to_be_bound_takes_no_other_proof_and_none_at_all() {
+    let requests =
+        [built(put_auth_ok), built(put_auth_cleartext), built(|out| put_auth_md5(out, [1; 4]))];
+    for request in requests {
+        let mut peer = Peer::bound(Some(vec![7; 32]), true);
+        let error = peer.give(&request, usize::MAX).expect_err("goes on");
+        assert!(matches!(error, LoginError::Unbound(_)) && error.permanent(), "{error:?}");
+        assert!(peer.sent.is_empty(), "nothing of the password is sent");
     }
 }

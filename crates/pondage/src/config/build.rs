@@ -16,8 +16,8 @@ use super::settings::{Layer, Named, Scope, Setting, Settings};
 use super::source::Source;
 use super::value::{escaped, is_name, Value};
 use super::{
-    Address, Auth, AuthMethod, AuthQuery, CacheConfig, CacheMode, Calls, Coalesce, Database,
-    Freshness, Host, Listen, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions,
+    Address, Auth, AuthMethod, AuthQuery, CacheConfig, CacheMode, Calls, ChannelBinding, Coalesce,
+    Database, Freshness, Host, Listen, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions,
     ProcedureOptions, Redis, Runtime, ServerTls, ServerTlsMode, Telemetry, UpstreamOptions, User,
 };
 
@@ -446,6 +446,8 @@ impl Builder<'_> {
             None => Host::Tcp(default::SERVER_HOST.to_owned()),
         };
         let mode = values.text("tls_mode").and_then(|word| ServerTlsMode::from_name(&word));
+        let binding =
+            values.text("channel_binding").and_then(|word| ChannelBinding::from_name(&word));
         let port = values.count("port").and_then(|port| u16::try_from(port).ok());
         Database {
             upstream: UpstreamOptions {
@@ -459,6 +461,7 @@ impl Builder<'_> {
                     ca: values.path("tls_ca"),
                     cert: values.path("tls_cert"),
                     key: values.path("tls_key"),
+                    binding: binding.unwrap_or(default::CHANNEL_BINDING),
                 },
                 connect_query: values.text("connect_query"),
                 application_name: values.text("application_name"),

@@ -238,6 +238,16 @@ pub enum ServerTlsMode {
     VerifyFull,
 }
 
+/// Whether SCRAM towards a server is bound to its TLS connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ChannelBinding {
+    Disable,
+    /// Where both ends can.
+    Prefer,
+    /// A server is not used without.
+    Require,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ServerTls {
     pub mode: ServerTlsMode,
@@ -245,6 +255,7 @@ pub struct ServerTls {
     pub ca: Option<PathBuf>,
     pub cert: Option<PathBuf>,
     pub key: Option<PathBuf>,
+    pub binding: ChannelBinding,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

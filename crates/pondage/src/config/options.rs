@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::value::{Kind, Value};
 use super::{
-    AuthMethod, CacheMode, Calls, Coalesce, DurableAck, Freshness, ListenTlsMode, LogFormat,
-    PoolMode, ProcedureMode, ServerTlsMode,
+    AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenTlsMode,
+    LogFormat, PoolMode, ProcedureMode, ServerTlsMode,
 };
 
 /// Where an option may stand.
@@ -262,6 +262,7 @@ pub mod default {
     pub const SERVER_PORT: u16 = 5432;
     /// libpq's default too.
     pub const SERVER_TLS_MODE: ServerTlsMode = ServerTlsMode::Prefer;
+    pub const CHANNEL_BINDING: ChannelBinding = ChannelBinding::Prefer;
     pub const DISABLED: bool = false;
 
     /// As Redis.
@@ -523,7 +524,7 @@ pub static TABLE: &[Row] = &[
     row(DATABASE, "url", Kind::Url, Preset::None, &[],
         "The server in one line, `postgres://user:password@host:port/dbname?sslmode=require`, \
          instead of the keys it says. Parameters: sslmode, sslrootcert, sslcert, sslkey, \
-         application_name, connect_timeout, host, port, dbname, user, password."),
+         application_name, channel_binding, connect_timeout, host, port, dbname, user, password."),
     row(DATABASE, "host", Kind::Host, Preset::Text(default::SERVER_HOST), &["host"],
         "Name or address of the server, or the directory of its Unix socket. `localhost` uses the \
          Unix socket when there is one."),
@@ -547,6 +548,9 @@ pub static TABLE: &[Row] = &[
         "Certificate shown to the server, PEM."),
     row(DATABASE, "tls_key", Kind::Path, Preset::None, &["server_tls_key_file"],
         "Its private key, PEM."),
+    row(DATABASE, "channel_binding", Kind::Choice(ChannelBinding::WORDS),
+        Preset::Text(default::CHANNEL_BINDING.name()), &[],
+        "Whether SCRAM towards the server is bound to its certificate, as libpq's."),
     row(DATABASE, "connect_query", Kind::Text, Preset::None, &["connect_query"],
         "Run on every new server before its first client."),
     row(DATABASE, "application_name", Kind::Text, Preset::None, &[],

@@ -19,6 +19,7 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("sslrootcert", "tls_ca"),
     ("sslcert", "tls_cert"),
     ("sslkey", "tls_key"),
+    ("channel_binding", "channel_binding"),
     ("application_name", "application_name"),
     ("connect_timeout", "connect_timeout"),
 ];

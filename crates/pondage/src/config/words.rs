@@ -1,8 +1,8 @@
 //! The words that stand for closed choices, once for reading, printing and the reference page.
 
 use super::{
-    AuthMethod, CacheMode, Calls, Coalesce, DurableAck, Freshness, ListenTlsMode, LogFormat,
-    PoolMode, ProcedureMode, ServerTlsMode,
+    AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenTlsMode,
+    LogFormat, PoolMode, ProcedureMode, ServerTlsMode,
 };
 
 macro_rules! words {
@@ -53,4 +53,5 @@ words!(ServerTlsMode:
     Require = "require",
     VerifyCa = "verify-ca",
     VerifyFull = "verify-full");
+words!(ChannelBinding: Disable = "disable", Prefer = "prefer", Require = "require");
 words!(LogFormat: Auto = "auto", Text = "text", Logfmt = "logfmt", Json = "json");

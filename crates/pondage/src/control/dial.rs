@@ -24,7 +24,7 @@ use wire::pg::startup;
 use super::client_tls::ClientTls;
 use super::keys::KeyCache;
 use super::transport::{Transport, Wire};
-use crate::config::{Host, ServerTlsMode, Upstream};
+use crate::config::{ChannelBinding, Host, ServerTlsMode, Upstream};
 use crate::link::Ends;
 
 /// Most connections that are being opened at one time; more wait their turn, which does not count
@@ -131,7 +131,9 @@ impl Default for Dialer {
 /// The Unix socket that stands for `localhost`, when there is one and the mode does not insist on
 /// TLS.
 pub fn shortcut(upstream: &Upstream) -> Option<PathBuf> {
-    let insists = !matches!(upstream.tls.mode, ServerTlsMode::Disable | ServerTlsMode::Prefer);
+    let tls = &upstream.tls;
+    let insists = !matches!(tls.mode, ServerTlsMode::Disable | ServerTlsMode::Prefer)
+        || tls.binding == ChannelBinding::Require;
     match &upstream.host {
         Host::Tcp(name) if name == "localhost" && !insists => SOCKET_DIRECTORIES
             .iter()

@@ -191,6 +191,15 @@ pub struct OpenError {
     pub at: SystemTime,
 }
 
+/// What a client's TLS handshake says for its log-in.
+#[derive(Debug, Default)]
+pub struct Identity {
+    /// Of the certificate that it has shown.
+    pub subject: Option<Box<Subject>>,
+    /// Of the certificate that it was shown: what SCRAM can be bound to.
+    pub end_point: Option<Arc<[u8]>>,
+}
+
 /// From the control plane (or another worker) to a worker.
 #[derive(Debug)]
 pub enum ToWorker {
@@ -200,8 +209,7 @@ pub enum ToWorker {
         link: Link,
         ends: Ends,
         tls: String,
-        /// Of the certificate that it has shown.
-        subject: Option<Box<Subject>>,
+        identity: Identity,
         began: Moment,
     },
     ServerOpened {
@@ -285,7 +293,7 @@ pub enum ToWorker {
     },
     Reload {
         config: Arc<Config>,
-        tls: Option<Arc<rustls::ServerConfig>>,
+        tls: Option<Arc<super::tls::Listener>>,
     },
     Shutdown(Shutdown),
     /// The stream of a database has come so far as somebody waits for.

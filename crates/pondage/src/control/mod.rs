@@ -17,6 +17,7 @@ pub mod caches;
 pub mod cancel;
 pub mod client_tls;
 pub mod dial;
+mod end_point;
 mod following;
 pub mod judge;
 pub mod keys;
@@ -40,7 +41,6 @@ use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use backend::moment::Moment;
-use rustls::ServerConfig;
 use tokio::sync::{mpsc, watch, Semaphore};
 use wire::pg::auth::Secret;
 
@@ -56,7 +56,7 @@ use authquery::AuthQueries;
 use dial::Dialer;
 use following::Following;
 use judge::Judges;
-use messages::{OpenKind, PoolName, Ref, Shutdown, ToControl, ToWorker};
+use messages::{Identity, OpenKind, PoolName, Ref, Shutdown, ToControl, ToWorker};
 
 /// Handshakes of clients under way at one time; the connection of one more is dropped.
 pub const HANDSHAKES_MAX: usize = 4096;
@@ -67,7 +67,7 @@ pub const CANCELS_MAX: usize = 256;
 /// What the process knows and can do; shared by the control plane's tasks, console and HTTP.
 pub struct Control {
     config: ArcSwap<Config>,
-    listen_tls: ArcSwapOption<ServerConfig>,
+    listen_tls: ArcSwapOption<tls::Listener>,
     workers: Vec<WorkerHandle>,
     dialer: Arc<Dialer>,
     auth_queries: AuthQueries,
@@ -95,7 +95,7 @@ pub struct Control {
 impl Control {
     pub fn new(
         config: Arc<Config>,
-        listen_tls: Option<Arc<ServerConfig>>,
+        listen_tls: Option<Arc<tls::Listener>>,
         workers: Vec<WorkerHandle>,
         redis: Option<Arc<redis::Shared>>,
         caches: Arc<Caches>,
@@ -279,7 +279,7 @@ impl Control {
     }
 
     async fn accept_tls(&self, door: Door, worker: u8, link: Link, ends: Ends, began: Moment) {
-        let Some(config) = self.listen_tls.load_full() else { return };
+        let Some(listener) = self.listen_tls.load_full() else { return };
         let Ok(_permit) = self.handshakes.try_acquire() else {
             tracing::warn!(event = "tls_refused", "more than {HANDSHAKES_MAX} TLS handshakes");
             return;
@@ -288,11 +288,11 @@ impl Control {
             Duration::ZERO => Duration::MAX,
             limit => limit.saturating_sub(self.now().since(began)),
         };
-        match tls::accept(config, door, link, limit).await {
+        match tls::accept(&listener, door, link, limit).await {
             Ok((link, tls)) => {
                 let subject = tls::subject(&link).map(Box::new);
-                let client = ToWorker::Client { door, link, ends, tls, subject, began };
-                self.tell(worker, client);
+                let identity = Identity { subject, end_point: listener.end_point.clone() };
+                self.tell(worker, ToWorker::Client { door, link, ends, tls, identity, began });
             }
             Err(error) => {
                 let from = match ends {

@@ -14,7 +14,7 @@ use wire::pg::{frontend, sqlstate, startup};
 use super::dial::{Deadline, DialError, Dialed, Dialer, CLOSED};
 use super::messages::{OpenError, OpenKind, Opened};
 use super::transport::Transport;
-use crate::config::{Host, PoolConfig};
+use crate::config::{ChannelBinding, Host, PoolConfig};
 use crate::link::Ends;
 
 /// Characters of a SCRAM nonce: about 140 bits.
@@ -175,7 +175,13 @@ impl Session {
         let mut out = Vec::new();
         startup::put_startup(&mut out, 0, &start_parameters(config, kind));
         let nonce = Alphanumeric.sample_string(&mut rand::rng(), NONCE_CHARS);
-        let mut login = Login::start(&config.upstream.user, credential.clone(), &nonce);
+        let binding = config.upstream.tls.binding;
+        let end_point = match binding {
+            ChannelBinding::Disable => None,
+            _ => self.transport.end_point(),
+        };
+        let mut login = Login::start(&config.upstream.user, credential.clone(), &nonce)
+            .bound(end_point, binding == ChannelBinding::Require);
         loop {
             if !out.is_empty() {
                 self.send(&out).await?;

@@ -9,17 +9,26 @@ use rustls::ServerConfig;
 use tokio_rustls::TlsAcceptor;
 
 use super::client_tls::{provider, ALPN};
+use super::end_point;
 use super::pem::{self, FileError};
 use super::transport::{Transport, Wire};
 use crate::config::{ListenTls, ListenTlsMode};
 use crate::hba::Subject;
 use crate::link::{Door, Link};
 
+/// What the listeners need for TLS.
+#[derive(Debug)]
+pub struct Listener {
+    pub config: Arc<ServerConfig>,
+    /// What log-ins over its connections can be bound to.
+    pub end_point: Option<Arc<[u8]>>,
+}
+
 /// The configuration of the listeners; none when TLS is off.
 ///
 /// # Errors
 /// When a file can't be used, or certificate and key don't belong together.
-pub fn listener(tls: &ListenTls) -> Result<Option<Arc<ServerConfig>>, FileError> {
+pub fn listener(tls: &ListenTls) -> Result<Option<Arc<Listener>>, FileError> {
     if tls.mode == ListenTlsMode::Disable {
         return Ok(None);
     }
@@ -56,15 +65,17 @@ pub fn listener(tls: &ListenTls) -> Result<Option<Arc<ServerConfig>>, FileError>
         }
         None => builder.with_no_client_auth(),
     };
+    let chain = pem::certificates(cert)?;
+    let end_point = chain.first().and_then(|first| end_point::of(first)).map(Arc::from);
     let mut config = builder
-        .with_single_cert(pem::certificates(cert)?, pem::private_key(key)?)
+        .with_single_cert(chain, pem::private_key(key)?)
         .map_err(|error| pem::mismatch(cert, key, &error))?;
     config.alpn_protocols = vec![ALPN.to_vec()];
     // Connections live long and libpq never resumes a session: tickets would cost every handshake
     // bytes and nobody would use them. PostgreSQL switches them off, too.
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    Ok(Some(Arc::new(config)))
+    Ok(Some(Arc::new(Listener { config: Arc::new(config), end_point })))
 }
 
 /// Who the certificate of a client whose handshake is done is made out to, if it has shown one. It
@@ -81,7 +92,7 @@ pub fn subject(link: &Link) -> Option<Subject> {
 /// # Errors
 /// `TimedOut` after `limit`; what rustls or the socket says.
 pub async fn accept(
-    config: Arc<ServerConfig>,
+    listener: &Listener,
     door: Door,
     link: Link,
     limit: Duration,
@@ -89,8 +100,9 @@ pub async fn accept(
     let direct = door == Door::Postgres && !link.early.is_empty();
     let mut early = io::Cursor::new(link.early);
     let mut refused = None;
-    let handshake =
-        TlsAcceptor::from(config).accept_with(Wire::from_socket(link.socket)?, |session| {
+    let handshake = TlsAcceptor::from(listener.config.clone()).accept_with(
+        Wire::from_socket(link.socket)?,
+        |session| {
             while early.position() < early.get_ref().len() as u64 {
                 let fed = session
                     .read_tls(&mut early)
@@ -100,7 +112,8 @@ pub async fn accept(
                     return;
                 }
             }
-        });
+        },
+    );
     let late = || io::Error::new(io::ErrorKind::TimedOut, "the TLS handshake took too long");
     let handshake = async {
         match refused {

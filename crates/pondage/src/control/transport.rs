@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use super::end_point;
 use crate::link::{Link, Socket};
 
 /// A socket that tokio polls.
@@ -64,6 +65,15 @@ impl Transport {
             .negotiated_cipher_suite()
             .map(|suite| format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1));
         format!("{version}/{}", suite.unwrap_or_default())
+    }
+
+    /// What a log-in to this server can be bound to. Nothing where the certificate can't be read:
+    /// then nobody has checked that the other end has its key.
+    pub fn end_point(&self) -> Option<Vec<u8>> {
+        let Transport::Client(stream) = self else { return None };
+        let certificate = stream.get_ref().1.peer_certificates()?.first()?;
+        webpki::EndEntityCert::try_from(certificate).ok()?;
+        end_point::of(certificate)
     }
 
     /// Takes the connection apart for a worker. `early` is what was read of it and not used.

@@ -33,13 +33,17 @@ impl AnyCertificate {
 
     /// A certificate that can't be read (X.509 v1, which hand-made ones often are) can't have its
     /// signature checked. As nothing vouches for any certificate in this mode, that gives nothing
-    /// away; it would as soon as something is bound to the certificate.
+    /// away; a log-in is not bound to such a one (`Transport::end_point`). One that can be read is
+    /// checked whatever the other end has signed with: who shows another's certificate must not
+    /// get away with an algorithm that does not fit its key.
     fn unless_unreadable(
+        certificate: &CertificateDer<'_>,
         checked: Result<HandshakeSignatureValid, Error>,
     ) -> Result<HandshakeSignatureValid, Error> {
         match checked {
-            Err(Error::InvalidCertificate(rustls::CertificateError::BadSignature)) => checked,
-            Err(Error::InvalidCertificate(_)) => Ok(HandshakeSignatureValid::assertion()),
+            Err(_) if webpki::EndEntityCert::try_from(certificate).is_err() => {
+                Ok(HandshakeSignatureValid::assertion())
+            }
             _ => checked,
         }
     }
@@ -63,12 +67,8 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Self::unless_unreadable(verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.algorithms,
-        ))
+        let checked = verify_tls12_signature(message, certificate, signature, &self.algorithms);
+        Self::unless_unreadable(certificate, checked)
     }
 
     fn verify_tls13_signature(
@@ -77,12 +77,8 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        Self::unless_unreadable(verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.algorithms,
-        ))
+        let checked = verify_tls13_signature(message, certificate, signature, &self.algorithms);
+        Self::unless_unreadable(certificate, checked)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -7,6 +7,8 @@
 
 use rustls_pki_types::CertificateDer;
 
+use crate::der::{any, element, OID, SEQUENCE};
+
 /// The names of a certificate that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
@@ -16,9 +18,7 @@ pub struct Subject {
     pub distinguished_name: String,
 }
 
-const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
-const OID: u8 = 0x06;
 
 /// 2.5.4.3
 const COMMON_NAME: &[u8] = &[0x55, 4, 3];
@@ -71,32 +71,6 @@ impl Subject {
         parts.reverse();
         Some(Subject { common_name, distinguished_name: parts.join(",") })
     }
-}
-
-/// Takes an element: its tag, its value, and the whole.
-fn any<'a>(rest: &mut &'a [u8]) -> Option<(u8, &'a [u8], &'a [u8])> {
-    let all = *rest;
-    let (tag, after) = all.split_first()?;
-    let (first, after) = after.split_first()?;
-    let (length, after) = match first {
-        0..=0x7f => (usize::from(*first), after),
-        0x81 => {
-            let (length, after) = after.split_first()?;
-            (usize::from(*length), after)
-        }
-        0x82 => {
-            let (length, after) = after.split_at_checked(2)?;
-            (usize::from(length[0]) << 8 | usize::from(length[1]), after)
-        }
-        _ => return None,
-    };
-    let (value, after) = after.split_at_checked(length)?;
-    *rest = after;
-    Some((*tag, value, &all[..all.len() - after.len()]))
-}
-
-fn element<'a>(rest: &mut &'a [u8], expected: u8) -> Option<&'a [u8]> {
-    any(rest).filter(|(tag, ..)| *tag == expected).map(|(_, value, _)| value)
 }
 
 /// The text of a string, by its type.

@@ -13,20 +13,20 @@
 //! Source: PostgreSQL docs, "Message Flow: Start-up" and "SASL Authentication".
 
 use backend::login::Credential;
-use wire::pg::auth::{ScramKeys, ScramServer, ScramVerifier, Secret};
+use wire::pg::auth::{
+    Binding, ScramError, ScramKeys, ScramServer, ScramVerifier, Secret, SCRAM_SHA_256,
+    SCRAM_SHA_256_PLUS,
+};
 use wire::pg::backend as reply;
 use wire::pg::frontend::{self, tag};
 use wire::pg::sqlstate;
 use wire::pg::startup::{self, FirstPacket};
 
 use super::options;
-use crate::hba::Subject;
+use crate::control::messages::Identity;
 
 /// A password or SASL message: PostgreSQL's PG_MAX_AUTH_TOKEN_LENGTH, its header apart.
 pub const PASSWORD_BYTES_MAX: usize = 65_535;
-
-/// The SASL mechanism offered.
-const SCRAM: &str = "SCRAM-SHA-256";
 
 /// Why a client is not let in; sent as a FATAL error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,8 +156,7 @@ pub struct Login {
     stage: Stage,
     pub wish: Wish,
     pub proof: Proof,
-    /// Of the certificate that the client has shown.
-    pub subject: Option<Box<Subject>>,
+    pub identity: Identity,
     /// By which the name of a Unix socket's other end is a user, while it is asked for.
     pub map: Option<String>,
     /// What the client proved itself with; right once it is accepted.
@@ -198,7 +197,7 @@ impl Login {
             stage,
             wish: Wish::default(),
             proof: Proof::Scram,
-            subject: None,
+            identity: Identity::default(),
             map: None,
             proven: None,
         }
@@ -272,6 +271,7 @@ impl Login {
         out: &mut Vec<u8>,
     ) -> Challenge {
         let user = &self.wish.user;
+        let plus = self.identity.end_point.is_some();
         self.stage = match (proof, secret) {
             (Proof::Nothing, _) => {
                 self.stage = Stage::Accepted;
@@ -288,11 +288,11 @@ impl Login {
             }
             (_, Some(Secret::Plain(password))) => match verifier {
                 None => return Challenge::NeedsVerifier { password },
-                Some(verifier) => sasl(verifier, Known::Password(password), out),
+                Some(verifier) => sasl(verifier, Known::Password(password), plus, out),
             },
-            (_, Some(Secret::Scram(verifier))) => sasl(verifier, Known::Verifier, out),
+            (_, Some(Secret::Scram(verifier))) => sasl(verifier, Known::Verifier, plus, out),
             (_, None | Some(Secret::Md5(_))) => {
-                sasl(ScramVerifier::mock(chance.mock_key, user, 4096), Known::No, out)
+                sasl(ScramVerifier::mock(chance.mock_key, user, 4096), Known::No, plus, out)
             }
         };
         Challenge::Sent
@@ -340,12 +340,18 @@ impl Login {
             }
             Stage::AwaitSaslInitial { verifier, known } => {
                 let initial = frontend::sasl_initial(body).map_err(malformed)?;
-                if initial.mechanism != SCRAM {
-                    return Err(Refused::protocol("client selected an invalid SASL mechanism"));
-                }
+                let binding = match (initial.mechanism, &self.identity.end_point) {
+                    (SCRAM_SHA_256, None) => Binding::Unable,
+                    (SCRAM_SHA_256, Some(_)) => Binding::Unused,
+                    (SCRAM_SHA_256_PLUS, Some(hash)) => Binding::EndPoint(hash),
+                    _ => {
+                        let why = "client selected an invalid SASL mechanism";
+                        return Err(Refused::protocol(why));
+                    }
+                };
                 let first = initial.response.unwrap_or_default();
-                let (server, message) = ScramServer::start(&verifier, first, nonce)
-                    .map_err(|error| Refused::protocol(format!("SCRAM: {error}")))?;
+                let (server, message) =
+                    ScramServer::start(&verifier, first, nonce, binding).map_err(unbound)?;
                 reply::put_auth_sasl_continue(out, &message);
                 let server_key = verifier.server_key;
                 self.stage = Stage::AwaitSaslFinal { server, server_key, known };
@@ -353,8 +359,10 @@ impl Login {
             }
             Stage::AwaitSaslFinal { server, server_key, known } => {
                 let response = frontend::sasl_response(body).map_err(malformed)?;
-                let Ok((message, client_key)) = server.finish(response) else {
-                    return Err(self.wrong_password());
+                let (message, client_key) = match server.finish(response) {
+                    Ok(finished) => finished,
+                    Err(error @ ScramError::ChannelBindingMismatch) => return Err(unbound(error)),
+                    Err(_) => return Err(self.wrong_password()),
                 };
                 self.proven = Some(match known {
                     Known::No => return Err(self.wrong_password()),
@@ -399,9 +407,31 @@ impl Default for Login {
     }
 }
 
-fn sasl(verifier: ScramVerifier, known: Known, out: &mut Vec<u8>) -> Stage {
-    reply::put_auth_sasl(out, &[SCRAM]);
+/// `plus`: the exchange can be bound to its TLS connection.
+fn sasl(verifier: ScramVerifier, known: Known, plus: bool, out: &mut Vec<u8>) -> Stage {
+    let offered: &[&str] = match plus {
+        true => &[SCRAM_SHA_256_PLUS, SCRAM_SHA_256],
+        false => &[SCRAM_SHA_256],
+    };
+    reply::put_auth_sasl(out, offered);
     Stage::AwaitSaslInitial { verifier, known }
+}
+
+/// Why an exchange ends before the proof counts, in PostgreSQL's words where it has some.
+fn unbound(error: ScramError) -> Refused {
+    let refuse = |why: &str| {
+        Refused::new(sqlstate::INVALID_AUTHORIZATION_SPECIFICATION, why)
+            .hint("Somebody between client and Pondage ends TLS, or changes it. [P0323]")
+    };
+    match error {
+        ScramError::ChannelBindingDeclined => refuse("SCRAM channel binding negotiation error")
+            .detail(
+                "The client supports SCRAM channel binding but thinks the server does not.  \
+                 However, this server does support channel binding.",
+            ),
+        ScramError::ChannelBindingMismatch => refuse("SCRAM channel binding check failed"),
+        error => Refused::protocol(format!("SCRAM: {error}")),
+    }
 }
 
 /// Bytes behind an encryption request were sent before the answer to it: whoever injected them
@@ -496,3 +526,6 @@ fn encoding_as_reported(name: &str, value: &str) -> String {
         value.to_owned()
     }
 }
+
+#[cfg(test)]
+mod tests;

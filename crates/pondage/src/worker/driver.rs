@@ -24,8 +24,7 @@ use super::redis::{self, RedisPlane};
 use super::sides::{Clients, Links, RedisClients, RedisLinks, Servers};
 use super::transport::Transport;
 use super::{ControlSender, Listener, MovedServer, WorkerHandle};
-use crate::control::messages::{OpenError, Opened, ToControl, ToWorker};
-use crate::hba::Subject;
+use crate::control::messages::{Identity, OpenError, Opened, ToControl, ToWorker};
 use crate::link::{Door, Ends, Link};
 
 /// Read at once from one connection, in bytes; so much of one session goes into a turn.
@@ -232,8 +231,8 @@ impl Driver {
         }
         while let Ok(message) = self.inbox.try_recv() {
             match message {
-                ToWorker::Client { door, link, ends, tls, subject, began } => match door {
-                    Door::Postgres => self.client_arrived(link, ends, tls, subject, began),
+                ToWorker::Client { door, link, ends, tls, identity, began } => match door {
+                    Door::Postgres => self.client_arrived(link, ends, tls, identity, began),
                     Door::Redis => self.redis_client_arrived(link, ends, tls, began),
                 },
                 ToWorker::ServerOpened { ticket, result: Ok(opened) } => {
@@ -272,12 +271,12 @@ impl Driver {
         link: Link,
         ends: Ends,
         tls: String,
-        subject: Option<Box<Subject>>,
+        identity: Identity,
         began: Moment,
     ) {
         let early = link.early.clone();
         let slot = self.plane.client_connected(ends, Some(tls.into()), began);
-        self.plane.client_certified(slot, subject);
+        self.plane.client_certified(slot, identity);
         self.keep_client(slot, Transport::new(link));
         if !early.is_empty() {
             self.plane.client_bytes(slot, &early);

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use rand::rngs::StdRng;
 use rand::Rng;
-use wire::pg::auth::{ScramClient, ScramKeys};
+use wire::pg::auth::{Binding, ScramClient, ScramKeys};
 use wire::pg::backend::{self as reply, tag as say, Auth, TxStatus};
 use wire::pg::frontend::{self, Target};
 use wire::pg::startup;
@@ -411,7 +411,8 @@ impl Client {
         self.phase = match (auth, phase) {
             (Auth::Ok, Phase::LoggingIn | Phase::ScramFinal) => Phase::Greeted,
             (Auth::Sasl(_), Phase::LoggingIn) => {
-                let (scram, first) = ScramClient::start("fyko+d2lbbFgONRv9qkxdawL");
+                let (scram, first) =
+                    ScramClient::start("fyko+d2lbbFgONRv9qkxdawL", Binding::Unable);
                 frontend::put_sasl_initial(&mut out, "SCRAM-SHA-256", &first);
                 Phase::Scram(scram)
             }

@@ -13,6 +13,7 @@ mod verifier;
 
 use std::fmt;
 
+use base64::prelude::{Engine, BASE64_STANDARD};
 use md5::{Digest, Md5};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
@@ -25,6 +26,45 @@ use super::frame::WireError;
 
 /// The SASL mechanism both ends of this crate speak.
 pub const SCRAM_SHA_256: &str = "SCRAM-SHA-256";
+
+/// The same, bound to the TLS connection that it takes place on.
+pub const SCRAM_SHA_256_PLUS: &str = "SCRAM-SHA-256-PLUS";
+
+/// How an exchange is bound to its TLS connection, so that nobody can pass it on to another one.
+///
+/// Source: RFC 5802, section 6; RFC 5929, section 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binding<'a> {
+    /// This end can't: there is no TLS, or no hash for the certificate.
+    Unable,
+    /// This end could. As a client it says that the server did not offer it; as a server it has,
+    /// and refuses who says otherwise: somebody between them has taken the offer away.
+    Unused,
+    /// By the hash of the server's certificate, `tls-server-end-point`.
+    EndPoint(&'a [u8]),
+}
+
+const END_POINT: &str = "tls-server-end-point";
+
+impl Binding<'_> {
+    /// The header of a client's first message.
+    fn header(self) -> String {
+        match self {
+            Binding::Unable => "n,,".to_owned(),
+            Binding::Unused => "y,,".to_owned(),
+            Binding::EndPoint(_) => format!("p={END_POINT},,"),
+        }
+    }
+
+    /// The `c=` value of its last.
+    fn repeated(self) -> String {
+        let mut data = self.header().into_bytes();
+        if let Binding::EndPoint(hash) = self {
+            data.extend_from_slice(hash);
+        }
+        BASE64_STANDARD.encode(data)
+    }
+}
 
 /// Most bytes of a SCRAM message. PostgreSQL takes 1024 of a client, libpq 2000 of a server.
 ///
@@ -154,7 +194,10 @@ pub enum ScramError {
     /// The peer wants something RFC 5802 offers and this end does not: channel binding, an
     /// authorization identity or a mandatory extension.
     Unsupported(&'static str),
-    /// The channel-binding data does not repeat the header of the first message.
+    /// The client thinks that this end does not offer channel binding, which it does.
+    ChannelBindingDeclined,
+    /// The channel-binding data is not of this connection, or does not repeat the header of the
+    /// first message.
     ChannelBindingMismatch,
     /// The nonce is not the one of this exchange.
     NonceMismatch,
@@ -176,6 +219,9 @@ impl fmt::Display for ScramError {
             }
             ScramError::Malformed(what) => write!(f, "malformed SCRAM message: {what}"),
             ScramError::Unsupported(what) => write!(f, "SCRAM {what} is not supported"),
+            ScramError::ChannelBindingDeclined => {
+                f.write_str("SCRAM channel binding negotiation error")
+            }
             ScramError::ChannelBindingMismatch => f.write_str("SCRAM channel binding mismatch"),
             ScramError::NonceMismatch => f.write_str("SCRAM nonce mismatch"),
             ScramError::WrongProof => f.write_str("wrong SCRAM proof"),

@@ -2,7 +2,7 @@ use base64::prelude::{Engine, BASE64_STANDARD};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use wire::pg::auth::{
-    ScramClient, ScramError, ScramKeys, ScramServer, ScramVerifier, SCRAM_ITERATIONS_MAX,
+    Binding, ScramClient, ScramError, ScramKeys, ScramServer, ScramVerifier, SCRAM_ITERATIONS_MAX,
     SCRAM_MESSAGE_BYTES_MAX,
 };
 
@@ -51,7 +51,8 @@ fn verifier() -> ScramVerifier {
 }
 
 fn start(client_first: &str) -> Result<ScramServer, ScramError> {
-    ScramServer::start(&verifier(), client_first.as_bytes(), PSQL.nonce).map(|(server, _)| server)
+    ScramServer::start(&verifier(), client_first.as_bytes(), PSQL.nonce, Binding::Unable)
+        .map(|(server, _)| server)
 }
 
 /// What the server makes of psql's client-final message after `change`.
@@ -63,7 +64,7 @@ fn finish_with(change: impl FnOnce(&str) -> String) -> Result<(Vec<u8>, [u8; 32]
 /// What psql's end makes of `server_first`.
 fn server_first(message: &str) -> Result<(), ScramError> {
     let nonce = &PSQL.client_first["n,,n=,r=".len()..];
-    ScramClient::start(nonce).0.server_first(message.as_bytes()).map(|_| ())
+    ScramClient::start(nonce, Binding::Unable).0.server_first(message.as_bytes()).map(|_| ())
 }
 
 #[test]
@@ -71,7 +72,8 @@ fn server_speaks_as_in_the_rfc_and_as_postgresql() {
     let rfc = ScramVerifier::derive("pencil", &RFC_SALT, 4096);
     for (exchange, verifier) in [(RFC, rfc), (PSQL, verifier())] {
         let first = exchange.client_first.as_bytes();
-        let (server, reply) = ScramServer::start(&verifier, first, exchange.nonce).expect("first");
+        let (server, reply) =
+            ScramServer::start(&verifier, first, exchange.nonce, Binding::Unable).expect("first");
         assert_eq!(reply, exchange.server_first.as_bytes());
         let last = exchange.client_final.as_bytes();
         let (reply, client_key) = server.finish(last).expect("last");
@@ -86,7 +88,7 @@ fn server_speaks_as_in_the_rfc_and_as_postgresql() {
 #[test]
 fn client_speaks_as_psql() {
     let nonce = &PSQL.client_first["n,,n=,r=".len()..];
-    let (client, first) = ScramClient::start(nonce);
+    let (client, first) = ScramClient::start(nonce, Binding::Unable);
     assert_eq!(first, PSQL.client_first.as_bytes());
     let needs = client.server_first(PSQL.server_first.as_bytes()).expect("server-first");
     assert_eq!((&needs.salt, needs.iterations), (&verifier().salt, 4096));
@@ -98,8 +100,9 @@ fn client_speaks_as_psql() {
 
 #[test]
 fn wrong_password_is_a_wrong_proof() {
-    let (client, first) = ScramClient::start("nonce");
-    let (server, reply) = ScramServer::start(&verifier(), &first, "more").expect("first");
+    let (client, first) = ScramClient::start("nonce", Binding::Unable);
+    let (server, reply) =
+        ScramServer::start(&verifier(), &first, "more", Binding::Unable).expect("first");
     let needs = client.server_first(&reply).expect("server-first");
     let keys = ScramKeys::derive("pencil2", &needs.salt, needs.iterations);
     let (_, last) = needs.with_keys(&keys);
@@ -110,7 +113,8 @@ fn wrong_password_is_a_wrong_proof() {
 fn log_in(header: &str, first: &str, last: &str) -> Result<(Vec<u8>, [u8; 32]), ScramError> {
     let client_first = format!("{header}{first}");
     let (server, reply) =
-        ScramServer::start(&verifier(), client_first.as_bytes(), "server").expect("first");
+        ScramServer::start(&verifier(), client_first.as_bytes(), "server", Binding::Unable)
+            .expect("first");
     let keys = ScramKeys::derive("pencil", &verifier().salt, 4096);
     let reply = String::from_utf8(reply).expect("text");
     let mut mac = Hmac::<Sha256>::new_from_slice(&keys.stored_key).expect("any length");
@@ -166,7 +170,7 @@ fn malformed_first_message_of_a_client_is_refused() {
     for (first, what) in malformed {
         assert_eq!(start(first).err(), Some(ScramError::Malformed(what)), "{first:?}");
     }
-    let not_utf8 = ScramServer::start(&verifier(), b"n,,n=\xff,r=x", "y");
+    let not_utf8 = ScramServer::start(&verifier(), b"n,,n=\xff,r=x", "y", Binding::Unable);
     assert_eq!(not_utf8.err(), Some(ScramError::Malformed("text")));
     assert!(start("n,,n=a=2Cb,r=x,ext=1").is_ok(), "extensions are skipped");
 }
@@ -231,7 +235,8 @@ fn hostile_server_gets_no_endless_work() {
 fn server_must_prove_itself() {
     let server_final = |message: &str| {
         let nonce = &PSQL.client_first["n,,n=,r=".len()..];
-        let needs = ScramClient::start(nonce).0.server_first(PSQL.server_first.as_bytes());
+        let needs =
+            ScramClient::start(nonce, Binding::Unable).0.server_first(PSQL.server_first.as_bytes());
         let keys = ScramKeys::derive("pencil", &verifier().salt, 4096);
         let (awaits, _) = needs.expect("server-first").with_keys(&keys);
         awaits.server_final(message.as_bytes())
@@ -254,7 +259,8 @@ fn unknown_user_looks_like_a_known_one() {
     assert_ne!(mock(1, "a").salt, mock(2, "a").salt);
     assert_eq!(mock(1, "a").salt.len(), verifier().salt.len());
     assert_ne!(mock(1, "a").stored_key, mock(1, "a").server_key);
-    let (server, reply) = ScramServer::start(&mock(1, "a"), b"n,,n=,r=x", "y").expect("first");
+    let (server, reply) =
+        ScramServer::start(&mock(1, "a"), b"n,,n=,r=x", "y", Binding::Unable).expect("first");
     assert!(reply.ends_with(b",i=4096"));
     let last = format!("c=biws,r=xy,p={}=", "A".repeat(43));
     assert_eq!(server.finish(last.as_bytes()), Err(ScramError::WrongProof));
@@ -267,4 +273,51 @@ fn oversized_messages_are_refused() {
     let longest = &first[..SCRAM_MESSAGE_BYTES_MAX];
     assert!(start(longest).is_ok());
     assert_eq!(server_first(&first), Err(ScramError::TooLong { len: first.len() }));
+}
+
+/// An exchange of both ends over connections whose certificates have these hashes.
+fn bound(client: Binding<'_>, server: Binding<'_>) -> Result<[u8; 32], ScramError> {
+    let (client, first) = ScramClient::start("client", client);
+    let (server, reply) = ScramServer::start(&verifier(), &first, "server", server)?;
+    let needs = client.server_first(&reply)?;
+    let keys = ScramKeys::derive("pencil", &needs.salt, needs.iterations);
+    let (awaits, last) = needs.with_keys(&keys);
+    let (reply, client_key) = server.finish(&last)?;
+    awaits.server_final(&reply)?;
+    assert_eq!(client_key, keys.client_key, "a bound proof can be passed on, too");
+    Ok(client_key)
+}
+
+#[test]
+fn exchange_is_bound_to_its_connection() {
+    let (ours, other) = (Binding::EndPoint(&[1; 32]), Binding::EndPoint(&[2; 32]));
+    assert!(bound(ours, ours).is_ok());
+    assert_eq!(bound(other, ours), Err(ScramError::ChannelBindingMismatch));
+    let long = [1; 64];
+    assert!(bound(Binding::EndPoint(&long), Binding::EndPoint(&long)).is_ok());
+    assert_eq!(bound(Binding::EndPoint(&long), ours), Err(ScramError::ChannelBindingMismatch));
+}
+
+#[test]
+fn client_that_was_told_a_lie_about_channel_binding_is_refused() {
+    let ours = Binding::EndPoint(&[1; 32]);
+    assert!(bound(Binding::Unable, Binding::Unused).is_ok(), "a client that can't");
+    assert!(bound(Binding::Unused, Binding::Unable).is_ok(), "it was not offered");
+    let declined = Err(ScramError::ChannelBindingDeclined);
+    assert_eq!(bound(Binding::Unused, Binding::Unused), declined);
+    let flag = Err(ScramError::Malformed("channel-binding flag"));
+    assert_eq!(bound(Binding::Unable, ours), flag, "the mechanism asks for more");
+    assert_eq!(bound(Binding::Unused, ours), flag);
+    let unsupported = Err(ScramError::Unsupported("channel binding"));
+    assert_eq!(bound(ours, Binding::Unused), unsupported, "the mechanism is the other one");
+    let unique = ScramServer::start(&verifier(), b"p=tls-unique,,n=,r=x", "y", ours);
+    assert_eq!(unique.err(), Some(ScramError::Unsupported("channel-binding type")));
+}
+
+#[test]
+fn header_of_a_bound_exchange_is_as_in_the_rfc() {
+    let (_, first) = ScramClient::start("abc", Binding::EndPoint(b"hash"));
+    assert_eq!(first, b"p=tls-server-end-point,,n=,r=abc");
+    let (_, first) = ScramClient::start("abc", Binding::Unused);
+    assert_eq!(first, b"y,,n=,r=abc");
 }

@@ -1,5 +1,6 @@
 //! The control plane against a real PostgreSQL: a cluster of its own for each test.
 
+mod binding;
 mod calls;
 mod certificates;
 mod judging;

@@ -11,8 +11,8 @@ use wire::pg::auth::Secret;
 
 use super::certificates::Certificates;
 use crate::config::{
-    CacheMode, Calls, Coalesce, Freshness, Host, PoolConfig, PoolMode, ServerTls, ServerTlsMode,
-    Upstream,
+    CacheMode, Calls, ChannelBinding, Coalesce, Freshness, Host, PoolConfig, PoolMode, ServerTls,
+    ServerTlsMode, Upstream,
 };
 use crate::demo::cluster::Cluster;
 
@@ -118,11 +118,17 @@ impl Server {
 }
 
 pub fn no_tls() -> ServerTls {
-    ServerTls { mode: ServerTlsMode::Disable, ca: None, cert: None, key: None }
+    ServerTls {
+        mode: ServerTlsMode::Disable,
+        ca: None,
+        cert: None,
+        key: None,
+        binding: ChannelBinding::Prefer,
+    }
 }
 
 pub fn tls(mode: ServerTlsMode, ca: Option<PathBuf>) -> ServerTls {
-    ServerTls { mode, ca, cert: None, key: None }
+    ServerTls { mode, ca, cert: None, key: None, binding: ChannelBinding::Prefer }
 }
 
 /// Every default that does not matter here.

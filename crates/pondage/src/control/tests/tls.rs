@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::certificates::{self_signed, Certificates};
-use crate::config::{ListenTls, ListenTlsMode, ServerTls, ServerTlsMode};
+use crate::config::{ChannelBinding, ListenTls, ListenTlsMode, ServerTls, ServerTlsMode};
 use crate::control::{client_tls, tls};
 use crate::link::{Door, Link, Socket};
 
@@ -49,6 +49,7 @@ fn client(files: &Files, certified: bool, alpn: bool) -> rustls::ClientConnectio
         ca: Some(certificates.ca_file.clone()),
         cert: certified.then(|| certificates.client_cert_file.clone()),
         key: certified.then(|| certificates.client_key_file.clone()),
+        binding: ChannelBinding::Prefer,
     })
     .expect("client");
     if !alpn {
@@ -103,8 +104,9 @@ async fn a_handshake_hands_over_everything_the_client_sent_after_it() {
     let files = Files::make("handover");
     let config = tls::listener(&files.listen(ListenTlsMode::Prefer)).expect("files").expect("on");
     let (stream, thread) = connect(client(&files, false, true));
-    let (link, name) =
-        tls::accept(config, Door::Postgres, link(stream, Vec::new()), LIMIT).await.expect("accept");
+    let (link, name) = tls::accept(&config, Door::Postgres, link(stream, Vec::new()), LIMIT)
+        .await
+        .expect("accept");
     assert!(name.starts_with("TLSv1.3/TLS_"), "{name}");
     assert_eq!(first_bytes(link), b"hello");
     assert!(thread.join().expect("client"));
@@ -120,8 +122,7 @@ async fn direct_tls_works_with_bytes_already_read_and_needs_alpn() {
         let mut early = vec![0; 7];
         std::io::Read::read_exact(&mut stream, &mut early).expect("first bytes");
         stream.set_nonblocking(true).expect("non-blocking");
-        let accepted =
-            tls::accept(config.clone(), Door::Postgres, link(stream, early), LIMIT).await;
+        let accepted = tls::accept(&config, Door::Postgres, link(stream, early), LIMIT).await;
         assert_eq!(accepted.is_ok(), alpn);
         drop(accepted);
         thread.join().expect("client");
@@ -135,8 +136,7 @@ async fn verify_client_asks_for_a_certificate_of_the_authority() {
         tls::listener(&files.listen(ListenTlsMode::VerifyClient)).expect("files").expect("on");
     for certified in [true, false] {
         let (stream, thread) = connect(client(&files, certified, true));
-        let accepted =
-            tls::accept(config.clone(), Door::Postgres, link(stream, Vec::new()), LIMIT).await;
+        let accepted = tls::accept(&config, Door::Postgres, link(stream, Vec::new()), LIMIT).await;
         assert_eq!(accepted.is_ok(), certified);
         drop(accepted);
         thread.join().expect("client");
@@ -152,7 +152,7 @@ async fn a_client_that_never_speaks_is_given_up() {
     let (stream, _) = listener.accept().expect("accept");
     stream.set_nonblocking(true).expect("non-blocking");
     let limit = Duration::from_millis(20);
-    let error = tls::accept(config, Door::Postgres, link(stream, Vec::new()), limit)
+    let error = tls::accept(&config, Door::Postgres, link(stream, Vec::new()), limit)
         .await
         .expect_err("late");
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
@@ -181,12 +181,18 @@ async fn a_certificate_that_signs_itself_is_trusted_where_the_file_lists_it_and_
             client_ca: None,
         };
         let config = tls::listener(&listen).expect("files").expect("on");
-        let trust = ServerTls { mode, ca: Some(ca.clone()), cert: None, key: None };
+        let trust = ServerTls {
+            mode,
+            ca: Some(ca.clone()),
+            cert: None,
+            key: None,
+            binding: ChannelBinding::Prefer,
+        };
         let client = Arc::new(client_tls::build(&trust).expect("client"));
         let name = name.try_into().expect("name");
         let session = rustls::ClientConnection::new(client, name).expect("connection");
         let (stream, thread) = connect(session);
-        let accepted = tls::accept(config, Door::Postgres, link(stream, Vec::new()), LIMIT).await;
+        let accepted = tls::accept(&config, Door::Postgres, link(stream, Vec::new()), LIMIT).await;
         drop(accepted);
         assert_eq!(thread.join().expect("client"), trusted, "{mode:?} {cert:?} {ca:?}");
     }

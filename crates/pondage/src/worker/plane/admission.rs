@@ -189,7 +189,7 @@ impl Plane {
         if terms.certificate == Certificate::Any {
             return Ok(());
         }
-        let Some(subject) = &login.subject else {
+        let Some(subject) = &login.identity.subject else {
             return Err(Refused::new(
                 sqlstate::INVALID_AUTHORIZATION_SPECIFICATION,
                 "connection requires a valid client certificate",

@@ -57,8 +57,9 @@ use wire::pg::auth::ScramVerifier;
 
 use crate::caches::Caches;
 use crate::config::{Config, PoolConfig};
-use crate::control::messages::{OpenError, Opened, PoolName, Ref, Shutdown, ToControl, ToWorker};
-use crate::hba::Subject;
+use crate::control::messages::{
+    Identity, OpenError, Opened, PoolName, Ref, Shutdown, ToControl, ToWorker,
+};
 use crate::link::Ends;
 use crate::session::client::{Client, Hold, Phase, Rest, NONE};
 use crate::session::login::Login;
@@ -511,12 +512,12 @@ impl Plane {
         })
     }
 
-    /// Who the certificate is made out to that a client has shown in its TLS handshake.
-    pub fn client_certified(&mut self, slot: u32, subject: Option<Box<Subject>>) {
+    /// What a client's TLS handshake says for its log-in.
+    pub fn client_certified(&mut self, slot: u32, identity: Identity) {
         if let Some(Phase::LoggingIn(login)) =
             self.clients.get_mut(slot).map(|client| &mut client.phase)
         {
-            login.subject = subject;
+            login.identity = identity;
         }
     }
 

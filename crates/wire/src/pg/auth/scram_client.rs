@@ -12,19 +12,19 @@ use base64::prelude::{Engine, BASE64_STANDARD};
 use subtle::ConstantTimeEq;
 
 use super::verifier::{hmac, iterations_of, key_of, xor};
-use super::{attribute, is_nonce, message_text, ScramError, ScramKeys, SCRAM_ITERATIONS_MAX};
+use super::{
+    attribute, is_nonce, message_text, Binding, ScramError, ScramKeys, SCRAM_ITERATIONS_MAX,
+};
 
 /// The client-first message without its header. The name is left empty, as libpq does: the
 /// server takes it from the start-up packet.
 const BARE_PREFIX: &str = "n=,r=";
 
-/// The header: no channel binding, no authorization identity; and its base64.
-const HEADER: &str = "n,,";
-const HEADER_BASE64: &str = "biws";
-
 /// Waits for the server-first message.
 pub struct ScramClient {
     nonce: String,
+    /// The `c=` value.
+    binding: String,
 }
 
 /// Waits for the keys of the password, salted as the server says.
@@ -46,9 +46,9 @@ pub struct AwaitServerFinal {
 impl ScramClient {
     /// Gives the client-first message. `nonce` is fresh and random, of at least 18 bytes of
     /// base64 or other printable ASCII without comma.
-    pub fn start(nonce: &str) -> (ScramClient, Vec<u8>) {
-        let first = format!("{HEADER}{BARE_PREFIX}{nonce}");
-        (ScramClient { nonce: nonce.to_owned() }, first.into_bytes())
+    pub fn start(nonce: &str, binding: Binding<'_>) -> (ScramClient, Vec<u8>) {
+        let first = format!("{}{BARE_PREFIX}{nonce}", binding.header());
+        (ScramClient { nonce: nonce.to_owned(), binding: binding.repeated() }, first.into_bytes())
     }
 
     /// Takes the server-first message.
@@ -78,7 +78,7 @@ impl ScramClient {
             salt,
             iterations: got,
             auth_message: format!("{BARE_PREFIX}{},{text},", self.nonce),
-            without_proof: format!("c={HEADER_BASE64},r={nonce}"),
+            without_proof: format!("c={},r={nonce}", self.binding),
         })
     }
 }

@@ -3,8 +3,9 @@
 //! `start` takes the client-first message and gives the server-first one; `finish` takes the
 //! client-final message and gives the server-final one. Either error ends the exchange.
 //!
-//! Channel binding is not offered (`SCRAM-SHA-256-PLUS`), so a client may say that it can't do it
-//! (`n`) or that it believes this end can't (`y`), not that it uses it (`p=`).
+//! Where channel binding is not offered (`SCRAM-SHA-256-PLUS`), a client may say that it can't do
+//! it (`n`) or that it believes this end can't (`y`), not that it uses it (`p=`). Where it is
+//! offered, `y` is a lie of somebody in between.
 //!
 //! Source: RFC 5802, sections 5 and 7.
 
@@ -13,14 +14,14 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::verifier::{hmac, key_of, xor};
-use super::{attribute, is_nonce, message_text, ScramError, ScramVerifier};
+use super::{attribute, is_nonce, message_text, Binding, ScramError, ScramVerifier, END_POINT};
 
 /// Waits for the client-final message.
 pub struct ScramServer {
     stored_key: [u8; 32],
     server_key: [u8; 32],
     /// The `c=` value that repeats the client's header.
-    binding: &'static str,
+    binding: String,
     /// The client's nonce and ours.
     nonce: String,
     /// client-first-bare "," server-first ","
@@ -32,22 +33,18 @@ impl ScramServer {
     /// base64 or other printable ASCII.
     ///
     /// # Errors
-    /// `Malformed`, or `Unsupported` for channel binding, an authorization identity or a
-    /// mandatory extension.
+    /// `Malformed`, `ChannelBindingDeclined`, or `Unsupported` for channel binding, an
+    /// authorization identity or a mandatory extension.
     pub fn start(
         verifier: &ScramVerifier,
         client_first: &[u8],
         nonce: &str,
+        binding: Binding<'_>,
     ) -> Result<(ScramServer, Vec<u8>), ScramError> {
         let text = message_text(client_first)?;
-        let (binding, after) = match text.split_once(',') {
-            Some(("n", after)) => ("biws", after),
-            Some(("y", after)) => ("eSws", after),
-            Some((flag, _)) if flag.starts_with("p=") => {
-                return Err(ScramError::Unsupported("channel binding"))
-            }
-            _ => return Err(ScramError::Malformed("channel-binding flag")),
-        };
+        let (flag, after) =
+            text.split_once(',').ok_or(ScramError::Malformed("channel-binding flag"))?;
+        let binding = said(flag, binding)?;
         let bare = match after.split_once(',') {
             Some(("", bare)) => bare,
             Some((authzid, _)) if authzid.starts_with("a=") => {
@@ -71,7 +68,7 @@ impl ScramServer {
         let server = ScramServer {
             stored_key: verifier.stored_key,
             server_key: verifier.server_key,
-            binding,
+            binding: binding.repeated(),
             nonce,
             auth_message: format!("{bare},{server_first},"),
         };
@@ -110,5 +107,23 @@ impl std::fmt::Debug for ScramServer {
     /// Never prints what is derived from a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ScramServer(..)")
+    }
+}
+
+/// What a client's flag says, if it may say so.
+///
+/// Source: `read_client_first_message` in `src/backend/libpq/auth-scram.c`.
+fn said<'a>(flag: &str, ours: Binding<'a>) -> Result<Binding<'a>, ScramError> {
+    match (flag, ours) {
+        ("n" | "y", Binding::EndPoint(_)) => Err(ScramError::Malformed("channel-binding flag")),
+        ("n", _) => Ok(Binding::Unable),
+        ("y", Binding::Unable) => Ok(Binding::Unused),
+        ("y", Binding::Unused) => Err(ScramError::ChannelBindingDeclined),
+        _ => match (flag.strip_prefix("p="), ours) {
+            (Some(END_POINT), Binding::EndPoint(_)) => Ok(ours),
+            (Some(_), Binding::EndPoint(_)) => Err(ScramError::Unsupported("channel-binding type")),
+            (Some(_), _) => Err(ScramError::Unsupported("channel binding")),
+            (None, _) => Err(ScramError::Malformed("channel-binding flag")),
+        },
     }
 }
