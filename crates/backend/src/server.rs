@@ -9,6 +9,7 @@
 //! Messages that are only passed on are never assembled: a row of 1 GB goes through in the pieces
 //! in which it arrives.
 
+mod collecting;
 mod copying;
 mod errors;
 
@@ -24,6 +25,7 @@ use crate::moment::Moment;
 use crate::reply::{Again, Event, Fate, Kind, Made, Outcome, Owner, Replies, Request};
 use crate::settings::Settings;
 use crate::statement::Prepared;
+pub use collecting::Row;
 use errors::is_fatal;
 
 /// A reply that has to be looked at whole may have this many bytes. ParameterStatus is the only
@@ -110,8 +112,7 @@ pub struct Server {
     /// Statement mode: a ReadyForQuery inside a transaction is kept back, and the owner is told
     /// [`Event::LeftOpen`] instead.
     pub single: bool,
-    /// A client has left something in the session by SQL (a PREPARE, a setting) that the next one
-    /// must not find.
+    /// A client has left a PREPAREd statement in the session, which the next one must not find.
     pub littered: bool,
     /// Definitions have been changed in the transaction that is open.
     redefines: bool,
@@ -147,6 +148,8 @@ pub struct Server {
     /// Counts batches; a batch ends with a Sync, a Query or a FunctionCall.
     batch: u64,
     reported: Vec<(String, String)>,
+    /// The rows of a request with [`Fate::Setup`], where they are wanted.
+    rows: Option<Vec<Row>>,
     /// Its settings are fewer than they were, and not shared with others that are equal.
     narrowed: bool,
     pub prepared: Prepared,
@@ -193,6 +196,7 @@ impl Server {
             last_words: LastWords::Unsaid,
             batch: 1,
             reported: Vec::new(),
+            rows: None,
             narrowed: false,
             prepared: Prepared::default(),
             unnamed: Unnamed::Nothing,
@@ -369,7 +373,7 @@ impl Server {
         }
         while !self.held.is_empty() && !bytes.is_empty() {
             let wanted = match frame::header(&self.held)? {
-                Some(header) => wanted(header)?,
+                Some(header) => self.wanted(header)?,
                 None => HEADER_BYTES,
             };
             let take = wanted.saturating_sub(self.held.len()).min(bytes.len());
@@ -401,7 +405,7 @@ impl Server {
         let (mut from, mut to, mut run_owner) = (0, 0, Owner::NOBODY);
         while let Some(header) = frame::header(&bytes[at..])? {
             let have = bytes.len() - at;
-            if have < wanted(header)? {
+            if have < self.wanted(header)? {
                 break;
             }
             let end = at + have.min(header.total);
@@ -493,7 +497,10 @@ impl Server {
             _ => Verdict::Drop,
         };
         let fits = match tag {
-            tag::DATA_ROW => matches!(head.kind, Kind::Execute | Kind::Query),
+            tag::DATA_ROW => {
+                self.collect(body, head)?;
+                matches!(head.kind, Kind::Execute | Kind::Query)
+            }
             tag::NOTICE | tag::NOTIFICATION | tag::COPY_DATA | tag::COPY_DONE => true,
             tag::PARAMETER_STATUS => {
                 self.parameter_status(body, head, replies)?;

@@ -1,5 +1,5 @@
-//! What a session has set: the parameters that PostgreSQL reports by ParameterStatus, and those
-//! that a client asked for in its StartupMessage.
+//! What a session has set: the parameters that PostgreSQL reports by ParameterStatus, those that a
+//! client asked for in its StartupMessage, and those that it was found to have set since.
 //!
 //! A [`Settings`] never changes and is shared: thousands of clients of one application hold the
 //! same one, and a server that has what its next client wants is recognised by one comparison of
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 
-/// A reported parameter that no client can set; it never counts as a difference.
+/// Reported parameters that no client can ask for when it starts.
 const READ_ONLY: [&str; 6] = [
     "server_version",
     "server_encoding",
@@ -72,12 +72,12 @@ impl Settings {
     /// What turns a server with these settings into one with `wanted`.
     pub fn changes_to<'a>(&'a self, wanted: &'a Settings) -> Vec<Change<'a>> {
         let mut changes = Vec::new();
-        for (name, value) in wanted.iter().filter(|(name, _)| !read_only(name)) {
+        for (name, value) in wanted.iter().filter(|(name, _)| differs(name)) {
             if self.get(name) != Some(value) {
                 changes.push(Change::Set { name, value });
             }
         }
-        for (name, _) in self.iter().filter(|(name, _)| !read_only(name)) {
+        for (name, _) in self.iter().filter(|(name, _)| differs(name)) {
             if wanted.find(name).is_err() {
                 changes.push(Change::Reset { name });
             }
@@ -94,6 +94,11 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Settings {
 
 pub fn read_only(name: &str) -> bool {
     READ_ONLY.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Whether it counts as a difference between two sessions: SET SESSION AUTHORIZATION does.
+fn differs(name: &str) -> bool {
+    !read_only(name) || name.eq_ignore_ascii_case("session_authorization")
 }
 
 fn compare(a: &str, b: &str) -> std::cmp::Ordering {

@@ -7,8 +7,6 @@
 pub enum Leading<'a> {
     /// BEGIN or START TRANSACTION.
     Begin,
-    /// `SELECT set_config(`, with `pg_catalog.` or not: a setting that no tag tells of.
-    SetConfig,
     /// The whole text is one DEALLOCATE.
     Deallocate(Dropped<'a>),
     Other,
@@ -55,18 +53,6 @@ pub fn leading(text: &[u8]) -> Leading<'_> {
     let (first, rest) = word(rest);
     if first.eq_ignore_ascii_case(b"begin") {
         return Leading::Begin;
-    }
-    if first.eq_ignore_ascii_case(b"select") {
-        let (mut name, mut rest) = word(blank(rest));
-        if name.eq_ignore_ascii_case(b"pg_catalog") && rest.first() == Some(&b'.') {
-            (name, rest) = word(&rest[1..]);
-        }
-        let called = blank(rest).first() == Some(&b'(');
-        return if called && name.eq_ignore_ascii_case(b"set_config") {
-            Leading::SetConfig
-        } else {
-            Leading::Other
-        };
     }
     if first.eq_ignore_ascii_case(b"start") {
         let (second, _) = word(blank(rest));
@@ -241,19 +227,6 @@ mod tests {
             "-- begin",
             "start_transaction",
         ] {
-            assert_eq!(of(text), Leading::Other, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_select_that_sets_is_known() {
-        for text in [
-            "SELECT pg_catalog.set_config('search_path', '', false)",
-            "select set_config ($1, $2, true)",
-        ] {
-            assert_eq!(of(text), Leading::SetConfig, "{text}");
-        }
-        for text in ["select set_config", "select my.set_config('a', 'b', false)", "select 1"] {
             assert_eq!(of(text), Leading::Other, "{text}");
         }
     }

@@ -12,6 +12,7 @@ pub mod procedure;
 mod scan;
 mod select;
 mod session;
+mod touch;
 
 pub use analysis::{
     Analysis, Argument, Bound, Call, Cast, CastTo, Column, Columns, Condition, Name, Parser,
@@ -23,3 +24,4 @@ pub use normal::{normal, normal_with};
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
 pub use select::{Comparison, Filter, Order, Output, Select, Selected, Written};
 pub use session::{leaves, transaction, Isolation, Leaves, Transaction};
+pub use touch::{dotted_names, touches, Touch};

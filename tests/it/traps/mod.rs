@@ -11,5 +11,6 @@ mod parameters;
 mod replies;
 mod secrets;
 pub mod servers;
+mod sessions;
 mod statements;
 mod transport;

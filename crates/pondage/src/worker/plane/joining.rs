@@ -385,6 +385,9 @@ impl Plane {
 
     pub(super) fn redefined(&mut self, database: &str) {
         let pools = self.pools.iter_mut().filter(|pool| pool.name.database == database);
-        pools.for_each(|pool| pool.shapes.redefined());
+        pools.for_each(|pool| {
+            pool.shapes.redefined();
+            pool.surveys.forget();
+        });
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use backend::moment::Moment;
 use backend::pool::{self, Pool};
 use backend::reply::{Fate, Kind, Owner, Request};
-use backend::server::{LastWords, Unnamed};
-use backend::settings::Change;
+use backend::server::LastWords;
 use wire::pg::backend::{error_fields, TxStatus};
 use wire::pg::frame;
-use wire::pg::frontend::{self, Target};
+use wire::pg::frontend;
 use wire::pg::sqlstate;
 
 use super::company::Company;
 use super::replies::Sink;
+use super::surveying::Surveys;
 use super::{Count, Effect, Place, Plane, PoolState, Preparing, ServerConn};
 use crate::config::{PoolConfig, PoolMode};
 use crate::control::messages::{PoolName, Ref, ToControl};
@@ -23,9 +23,8 @@ use crate::session::login::Refused;
 use crate::worker::shapes::Shapes;
 use crate::worker::snapshot::Totals;
 
-/// Removes what SQL of another client has left in a session: PREPAREd statements and settings that
-/// are not reported.
-const SWEEP: &str = "RESET ALL; DEALLOCATE ALL";
+/// Removes what SQL of another client has left in a session: PREPAREd statements.
+const SWEEP: &str = "DEALLOCATE ALL";
 
 /// A [`PoolName`] that owns nothing.
 #[derive(Hash)]
@@ -80,6 +79,7 @@ impl Plane {
             failing: None,
             shapes: Shapes::default(),
             company: Company::default(),
+            surveys: Surveys::default(),
             cache: None,
             config,
         });
@@ -201,11 +201,8 @@ impl Plane {
             return;
         };
         match std::mem::replace(&mut conn.preparing, Preparing::No) {
-            Preparing::No | Preparing::Checking => {}
-            Preparing::Sweeping => {
-                let reported = conn.server.settings.restricted_to(&conn.server.defaults);
-                conn.server.settings = self.settings.intern(reported);
-            }
+            Preparing::No | Preparing::Checking | Preparing::Sweeping => {}
+            Preparing::Surveying => return self.surveyed(slot, server),
             Preparing::Applying => {
                 conn.last_client = client.id;
                 self.unify_settings(slot, server);
@@ -219,50 +216,7 @@ impl Plane {
         if Arc::ptr_eq(&client.settings, &conn.server.settings) {
             return;
         }
-        let wanted = client.settings.clone();
-        let have = conn.server.settings.clone();
-        let changes = have.changes_to(&wanted);
-        if changes.is_empty() {
-            return;
-        }
-        conn.preparing = Preparing::Applying;
-        self.clients[slot].hold = Hold::SetUp;
-        let setup = |kind| Request::with_fate(Owner(slot), kind, Fate::Setup);
-        let (query, values) = set_config(&changes);
-        if !values.is_empty() {
-            self.send(server, setup(Kind::Parse), |out| {
-                frontend::put_parse(out, b"", query.as_bytes(), &[0, 0]);
-            });
-            self.send(server, setup(Kind::Bind), |out| frontend::put_bind(out, b"", b"", &values));
-            self.send(server, setup(Kind::Execute), |out| frontend::put_execute(out, b"", 0));
-        }
-        for change in &changes {
-            let Change::Reset { name } = change else { continue };
-            // A name that is in the settings was checked to be one when it came in.
-            let reset = format!("RESET {name}");
-            self.send(server, setup(Kind::Parse), |out| {
-                frontend::put_parse(out, b"", reset.as_bytes(), &[0, 0]);
-            });
-            self.send(server, setup(Kind::Bind), |out| frontend::put_bind(out, b"", b"", &[]));
-            self.send(server, setup(Kind::Execute), |out| frontend::put_execute(out, b"", 0));
-        }
-        // The client must not find it under the empty name.
-        self.servers[server].server.set_unnamed(Unnamed::Nothing);
-        self.send(server, setup(Kind::Close), |out| {
-            frontend::put_close(out, Target::Statement, b"");
-        });
-        self.send(server, setup(Kind::Sync), frontend::put_sync);
-    }
-
-    /// The settings were applied. What the server reports of them is how they are spelled from now
-    /// on ("ISO" became "ISO, MDY"), so that the next server is not told again.
-    fn unify_settings(&mut self, slot: u32, server: u32) {
-        let (client, conn) = (&mut self.clients[slot], &mut self.servers[server]);
-        let reported = conn.server.settings.restricted_to(&conn.server.defaults);
-        let more = client.settings.iter().filter(|(name, _)| reported.get(name).is_none());
-        let both = self.settings.intern(reported.overlaid(more));
-        conn.server.settings = both.clone();
-        client.settings = both;
+        self.apply_settings(slot, server);
     }
 
     /// The server refused a setting of the client's: PostgreSQL would have refused the connection.
@@ -270,6 +224,11 @@ impl Plane {
         let server = self.clients[slot].server;
         if let Some(conn) = self.servers.get_mut(server) {
             let preparing = std::mem::replace(&mut conn.preparing, Preparing::No);
+            if preparing == Preparing::Surveying {
+                let fields = error_fields(error).ok();
+                let message = fields.and_then(|fields| fields.message().map(str::to_owned));
+                return self.survey_failed(slot, &message.unwrap_or_default());
+            }
             conn.close_needed |= preparing != Preparing::Applying;
         }
         self.clients[slot].hold = Hold::No;
@@ -394,6 +353,11 @@ impl Plane {
         conn.place = Place::Cleaning;
         conn.server.since = self.now;
         conn.server.disown(Owner(slot));
+        if conn.preparing == Preparing::Surveying {
+            conn.preparing = Preparing::No;
+            conn.server.take_rows();
+            conn.touched = Some(Box::default());
+        }
         let unsound = left.half_sent || left.in_set_up || left.duplicate;
         if unsound || conn.server.copies_in() || conn.replication {
             self.close_server(server);
@@ -453,6 +417,13 @@ impl Plane {
         }
         let conn = &mut self.servers[server];
         let pool = &self.pools[conn.pool as usize];
+        if conn.touched.take().is_some() {
+            // Its client went before anybody asked what it had set.
+            conn.strange = false;
+            let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
+            self.send(server, request, |out| frontend::put_query(out, "DISCARD ALL"));
+            return;
+        }
         if std::mem::replace(&mut conn.reset_wanted, false) {
             let query = pool.config.server_reset_query.clone();
             if !query.is_empty() {
@@ -551,10 +522,12 @@ impl Plane {
         let client = &mut self.clients[slot];
         let at = std::mem::replace(&mut client.pool, NONE);
         let counted = std::mem::replace(&mut client.counted, false);
+        let preparing = self.servers.get(server).map(|conn| conn.preparing);
+        let surveyed = preparing == Some(Preparing::Surveying);
         let left = Left {
             half_sent: client.rest > 0 && client.rest_goes == Rest::ToServer,
             batch_open: client.batch_open,
-            in_set_up: client.hold == Hold::SetUp,
+            in_set_up: client.hold == Hold::SetUp && !surveyed,
             duplicate: client.duplicate.is_some(),
         };
         if let Some(pool) = self.pools.get_mut(at as usize) {
@@ -612,18 +585,4 @@ struct Left {
     in_set_up: bool,
     /// A name of its own is on the server; see `requests.rs`.
     duplicate: bool,
-}
-
-/// One SELECT that sets every value, each as a parameter: a client's value is never pasted.
-fn set_config<'a>(changes: &[Change<'a>]) -> (String, Vec<Option<&'a [u8]>>) {
-    let mut query = String::from("SELECT ");
-    let mut values = Vec::new();
-    for change in changes {
-        let Change::Set { name, value } = change else { continue };
-        let comma = if values.is_empty() { "" } else { ", " };
-        let at = values.len();
-        query.push_str(&format!("{comma}pg_catalog.set_config(${}, ${}, false)", at + 1, at + 2));
-        values.extend([Some(name.as_bytes()), Some(value.as_bytes())]);
-    }
-    (query, values)
 }

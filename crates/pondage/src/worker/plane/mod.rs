@@ -8,6 +8,7 @@
 //! carries out the [`Effect`]s. The epoll driver and the simulator are the two drivers.
 
 mod admission;
+mod applying;
 mod arrivals;
 mod auditing;
 mod beginning;
@@ -29,6 +30,7 @@ mod requests;
 mod sharing;
 mod standpoint;
 mod statements;
+mod surveying;
 mod timers;
 mod trains;
 mod trips;
@@ -74,6 +76,7 @@ use company::Company;
 use mirroring::Running;
 use pulses::DatabaseCache;
 use replies::Happened;
+use surveying::{Surveys, Touched};
 pub use writes::Wrote;
 
 /// Bytes that may wait for a client before its server is no longer read, and the other way round.
@@ -208,6 +211,8 @@ pub enum Preparing {
     Sweeping,
     /// The client's settings are applied.
     Applying,
+    /// It is asked what its client, who is done with it, has set.
+    Surveying,
 }
 
 #[derive(Debug)]
@@ -236,6 +241,8 @@ pub struct ServerConn {
     /// A client whose pool has a cache has left something in its session that is not reported. It
     /// is reset before others get it: what it answers them may be kept for all.
     pub strange: bool,
+    /// Its client has sent what may have changed its session.
+    pub touched: Option<Box<Touched>>,
     pub replication: bool,
     /// RECONNECTs of the pool that had happened when it was opened.
     pub epoch: u32,
@@ -274,6 +281,7 @@ pub struct PoolState {
     pub failing: Option<Failing>,
     pub shapes: Shapes,
     pub company: Company,
+    pub surveys: Surveys,
     pub cache: Option<PoolCache>,
 }
 

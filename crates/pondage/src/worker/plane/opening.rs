@@ -87,6 +87,7 @@ impl Plane {
             close_needed: false,
             reset_wanted: false,
             strange: false,
+            touched: None,
             replication: client.is_some(),
             epoch,
             opened_at: self.epoch + std::time::Duration::from_micros(self.now.0),

@@ -7,7 +7,7 @@ use wire::pg::{backend as reply, sqlstate};
 
 use super::trains::NOT_COMPLETED;
 use super::trips::LONG_ANSWER_BYTES;
-use super::{Place, Plane, BUFFER_BYTES};
+use super::{Place, Plane, Preparing, BUFFER_BYTES};
 use crate::config::{Coalesce, PoolMode};
 use crate::route::{Way, Why};
 use crate::session::client::{Client, Hold, NONE};
@@ -214,8 +214,11 @@ impl Plane {
             Happened::SetupDone => {
                 client.asked = now;
                 client.hold = Hold::No;
+                let surveyed = self.servers.get(server).map(|conn| conn.preparing);
                 self.set_up(slot, server);
-                self.resume_later(slot);
+                if surveyed != Some(Preparing::Surveying) {
+                    self.resume_later(slot);
+                }
             }
             Happened::SetupFailed(error) => self.set_up_failed(slot, &error),
         }
@@ -395,7 +398,7 @@ impl Plane {
                 if conn.server.owes_ready() {
                     // The client may have a ReadyForQuery to come that would be lost to it.
                     self.fence(slot);
-                } else {
+                } else if !self.survey(slot) {
                     self.release(slot);
                 }
             }

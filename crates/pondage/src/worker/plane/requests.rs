@@ -263,6 +263,7 @@ impl Plane {
                     return Taken::Held;
                 }
                 self.note_unknown(slot);
+                self.touch_unseen(slot);
                 self.push(slot, Request::forward(Owner(slot), Kind::Function));
                 self.forward(slot, header, bytes)
             }
@@ -335,7 +336,7 @@ impl Plane {
         }
         let begins = leading(text);
         match begins {
-            Leading::Other | Leading::SetConfig => {}
+            Leading::Other => {}
             Leading::Begin => {
                 if self.mode(slot) == PoolMode::Statement && self.quiet_status(slot).is_some() {
                     self.tell(slot, |out| {
@@ -372,6 +373,10 @@ impl Plane {
         self.follow(slot, text);
         self.note_session(slot, text);
         match header.total <= bytes.len() {
+            true => self.touch(slot, text, None),
+            false => self.touch_unseen(slot),
+        }
+        match header.total <= bytes.len() {
             true => self.note_writes(slot, text, None),
             false => self.note_unknown(slot),
         }
@@ -385,8 +390,6 @@ impl Plane {
             told = names.queried(drops_all(&begins, text));
             names.next_batch();
         }
-        let server = client.server;
-        self.servers[server].server.littered |= begins == Leading::SetConfig;
         self.push(slot, Request::forward(Owner(slot), Kind::Query).telling(told));
         self.forward(slot, header, bytes)
     }
@@ -492,7 +495,6 @@ impl Plane {
             Leading::Deallocate(dropped) if self.parse_deallocate(slot, &dropped) => {
                 return Taken::Bytes(header.total);
             }
-            Leading::SetConfig => self.servers[server].server.littered = true,
             _ => {}
         }
         self.push(slot, Request::forward(Owner(slot), Kind::Parse).telling(true));
@@ -516,7 +518,9 @@ impl Plane {
         };
         let Some(named) = self.resolve(slot, head.statement) else { return Taken::Held };
         let whole = header.total == HEADER_BYTES + body.len();
-        self.note_bound(slot, &named, body.get(head.rest..).filter(|_| whole));
+        let tail = body.get(head.rest..).filter(|_| whole);
+        self.touch_bound(slot, &named, tail);
+        self.note_bound(slot, &named, tail);
         self.count(slot, |totals| totals.bind_count += 1);
         if head.portal.is_empty() {
             self.forget_portal(slot);
