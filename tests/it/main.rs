@@ -19,4 +19,5 @@ mod rust_driver;
 mod tidy;
 mod tools;
 mod traps;
+mod upgrade;
 mod weather;

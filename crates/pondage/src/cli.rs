@@ -28,6 +28,10 @@ pub mod exit {
 #[derive(Debug)]
 pub enum Action {
     Serve(Box<Config>),
+    /// Serve in place of the process that runs.
+    TakeOver(Box<Config>),
+    /// Have the process that runs start a new one, which takes over.
+    Upgrade(Box<Config>),
     Demo(DemoOptions),
     /// Parse the body of a function for the process that started this one.
     ParseBody,
@@ -77,13 +81,32 @@ struct CommandLine {
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     pgbouncer_ini: Option<PathBuf>,
     #[command(flatten)]
+    takeover: TakeoverFlag,
+    #[command(flatten)]
     options: OptionFlags,
+}
+
+/// In place of a process that runs.
+#[derive(Args)]
+struct TakeoverFlag {
+    /// Take over from the process that runs: its sockets now, its clients as they leave
+    #[arg(short = 'R', long, visible_alias = "reboot")]
+    takeover: bool,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Serve what a configuration file, or the environment, describes
     Serve {
+        #[command(flatten)]
+        source: FileFlag,
+        #[command(flatten)]
+        takeover: TakeoverFlag,
+        #[command(flatten)]
+        options: OptionFlags,
+    },
+    /// Have the process that runs start the new binary, which takes over from it
+    Upgrade {
         #[command(flatten)]
         source: FileFlag,
         #[command(flatten)]
@@ -164,11 +187,15 @@ impl From<OptionFlags> for Flags {
 /// Reads the command line and whatever configuration it names.
 pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment) -> Action {
     let args: Vec<OsString> = args.into_iter().collect();
-    let CommandLine { command, url, pgbouncer_ini, options } =
+    let CommandLine { command, url, pgbouncer_ini, takeover, options } =
         match CommandLine::try_parse_from(&args) {
             Ok(command_line) => command_line,
             Err(error) => return Action::Done(usage(&error, &args)),
         };
+    let mut serve: fn(Box<Config>) -> Action = Action::Serve;
+    if takeover.takeover {
+        serve = Action::TakeOver;
+    }
     let config = match (command, url) {
         (Some(Command::Demo { options }), _) => {
             return Action::Demo(DemoOptions { environment, flags: options.into() })
@@ -180,7 +207,16 @@ pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment
         (Some(Command::Import { ini, users }), _) => {
             return Action::Done(import(&ini, users.as_deref()))
         }
-        (Some(Command::Serve { source, options }), _) => source.load(environment, options),
+        (Some(Command::Serve { source, takeover, options }), _) => {
+            if takeover.takeover {
+                serve = Action::TakeOver;
+            }
+            source.load(environment, options)
+        }
+        (Some(Command::Upgrade { source, options }), _) => {
+            serve = Action::Upgrade;
+            source.load(environment, options)
+        }
         (None, None) if pgbouncer_ini.is_some() => {
             FileFlag { config: None, pgbouncer_ini }.load(environment, options)
         }
@@ -194,7 +230,7 @@ pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment
         (None, None) => return Action::Done(help()),
     };
     match config {
-        Ok(config) => Action::Serve(Box::new(config)),
+        Ok(config) => serve(Box::new(config)),
         Err(report) => Action::Done(Outcome::refused(&report)),
     }
 }
@@ -294,6 +330,8 @@ mod tests {
             "check",
             "import",
             "demo",
+            "upgrade",
+            "--takeover",
             "--pgbouncer-ini",
             "--listen",
             "--log-format",
@@ -357,6 +395,19 @@ mod tests {
             }
             action => panic!("{action:?}"),
         }
+    }
+
+    #[test]
+    fn a_process_may_be_taken_over_from_by_each_way_to_serve() {
+        let variables = [("PONDAGE_DATABASES__APP__HOST", "db.example")];
+        let url = "postgres://app:sesame@db/shop";
+        for args in
+            [&["serve", "-R"][..], &["serve", "--takeover"], &["-R", url], &[url, "--reboot"]]
+        {
+            assert!(matches!(decided(args, &variables), Action::TakeOver(_)), "{args:?}");
+        }
+        assert!(matches!(decided(&["upgrade"], &variables), Action::Upgrade(_)));
+        assert_eq!(done(&["check", "-R"]).code, exit::USAGE);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use pondage::{demo, process};
 fn main() -> ExitCode {
     match cli::decide(std::env::args_os(), Environment::new(std::env::vars_os())) {
         Action::Serve(config) => process::serve(*config),
+        Action::TakeOver(config) => process::take_over(*config),
+        Action::Upgrade(config) => process::upgrade(&config),
         Action::Demo(options) => demo::run(options),
         Action::ParseBody => bodies::answer(),
         Action::Done(outcome) => {

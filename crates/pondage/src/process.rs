@@ -5,11 +5,15 @@
 //! addresses, the pid file. The databases are not: when they are down clients are told so.
 
 mod doors;
-mod notify;
+mod handover;
+mod held;
+pub(crate) mod notify;
+mod takeover;
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -31,7 +35,9 @@ use crate::link::Door;
 use crate::logging::{self, Logging};
 use crate::worker::plane::{Common, Setting};
 use crate::worker::{self, redis, Inbox, Listener, Start, WorkerHandle};
-use doors::Doors;
+use doors::{write_pid_file, Doors, Removed};
+use handover::{Handover, House};
+use takeover::Takeover;
 
 pub use doors::DoorError;
 
@@ -78,12 +84,45 @@ pub fn serve(config: Config) -> ExitCode {
     serve_and(config, |_| false)
 }
 
+/// As [`serve`], with the sockets of the process that runs, which ends with its clients.
+pub fn take_over(config: Config) -> ExitCode {
+    start(config, true, |_| false)
+}
+
+/// Has the process that runs start its successor, and says what came of it.
+pub fn upgrade(config: &Config) -> ExitCode {
+    let upgraded = control_socket(config).and_then(|path| takeover::upgrade(&path));
+    match upgraded {
+        Ok(words) => {
+            println!("{words}");
+            ExitCode::from(exit::FINE)
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(exit::FAILED)
+        }
+    }
+}
+
+/// # Errors
+/// P0216: none is configured.
+fn control_socket(config: &Config) -> Result<PathBuf, DoorError> {
+    config.runtime.control_socket.clone().ok_or_else(|| {
+        let why = "runtime.control_socket is not set";
+        DoorError::new("P0216", "reach a running process", why, "set it, and restart both")
+    })
+}
+
 /// As [`serve`]; `ready` is called with the doors' addresses once they take clients, and says
 /// whether to stop at once.
 pub fn serve_and(config: Config, ready: impl FnOnce(&Addresses) -> bool) -> ExitCode {
+    start(config, false, ready)
+}
+
+fn start(config: Config, takes_over: bool, ready: impl FnOnce(&Addresses) -> bool) -> ExitCode {
     let served = logging::start(&config.telemetry)
         .map_err(Failed::from)
-        .and_then(|log| run(Arc::new(config), &log, ready));
+        .and_then(|log| run(Arc::new(config), &log, takes_over, ready));
     match served {
         Ok(()) => ExitCode::from(exit::FINE),
         Err(Failed { code, why }) => {
@@ -105,19 +144,40 @@ pub struct Addresses {
 fn run(
     config: Arc<Config>,
     log: &Logging,
+    takes_over: bool,
     ready: impl FnOnce(&Addresses) -> bool,
 ) -> Result<(), Failed> {
     let listen_tls =
         tls::listener(&config.listen.tls).map_err(|e| Failed::new(exit::BAD_CONFIGURATION)(&e))?;
-    let Doors { listeners, addresses, redis, files: _files } = Doors::bind(&config.listen)?;
-    let http = match config.listen.http {
-        Some(address) => Some(doors::bind_tcp(address, config.listen.backlog)?),
-        None => None,
+    let (mut takeover, mut handed) = match takes_over {
+        true => {
+            let (takeover, handed) = Takeover::begin(&control_socket(&config)?)?;
+            (Some(takeover), handed)
+        }
+        false => (None, held::activated()?),
     };
-    let _pid_file = match &config.runtime.pid_file {
-        Some(path) => Some(doors::write_pid_file(path)?),
-        None => None,
-    };
+    let before = takeover::take_links(&mut handed);
+    let control_socket = config.runtime.control_socket.as_deref();
+    let Doors {
+        listeners,
+        addresses,
+        redis,
+        http,
+        control: control_door,
+        files,
+        mut surplus,
+        held,
+    } = Doors::open(&config.listen, control_socket, handed)?;
+    let mut house = House { held, files, pid_file: None };
+    if takeover.is_none() {
+        let written = config.runtime.pid_file.as_deref().map(|path| write_pid_file(path, None));
+        house.pid_file = written.transpose()?;
+    }
+    if control_door.is_none() {
+        // Nobody could ask for them.
+        house.held.clear();
+    }
+    let house = Arc::new(Mutex::new(house));
     raise_file_limit(&config);
     for notice in &config.notices {
         tracing::warn!(event = "config_notice", "{notice}");
@@ -163,6 +223,9 @@ fn run(
     let served = runtime.block_on(async {
         // Before anybody knows that we are there.
         let signals = Signals::listen()?;
+        if let Some(takeover) = &mut takeover {
+            takeover.ready()?;
+        }
         let ended = workers.start(inboxes)?;
         tokio::spawn(signals.obey(control.clone()));
         let bounding = control.clone();
@@ -172,15 +235,43 @@ fn run(
         tokio::spawn(control.clone().run(asked, console));
         if let Some(listener) = http {
             let listener = tokio::net::TcpListener::from_std(listener)?;
+            let retired = control.clone();
             tokio::spawn(async move {
-                if let Err(error) = crate::http::serve(listener, process).await {
+                let retired = async move { retired.handed_over().await };
+                if let Err(error) = crate::http::serve(listener, process, retired).await {
                     tracing::error!(event = "http_failed", %error, "the HTTP door is closed");
                 }
             });
         }
+        for link in before {
+            control.predecessors.add(link)?;
+        }
+        let watchdog = notify::watchdog(takeover.is_some());
+        if let Some(takeover) = takeover {
+            let pid = takeover.pid;
+            if let Some(link) = takeover.serving()? {
+                control.predecessors.add(link)?;
+            }
+            surplus.iter_mut().for_each(Removed::take);
+            surplus.clear();
+            handover::lock(&house).files.iter_mut().for_each(Removed::take);
+            if let Some(path) = &control.config().runtime.pid_file {
+                match write_pid_file(path, Some(pid)) {
+                    Ok(written) => handover::lock(&house).pid_file = Some(written),
+                    Err(error) => tracing::warn!(event = "pid_file", "{error}"),
+                }
+            }
+        }
+        if let Some(listener) = control_door {
+            let listener = tokio::net::UnixListener::from_std(listener)?;
+            tokio::spawn(Handover::new(control.clone(), house.clone()).attend(listener));
+        }
+        if let Some(period) = watchdog {
+            tokio::spawn(show_life(control.clone(), period / 2));
+        }
         control.set_listening();
         announce(log, &door);
-        notify::tell("READY=1");
+        notify::tell(&format!("READY=1\nSTATUS=Serving at {}", door.postgres.join(", ")));
         if ready(&door) {
             control.begin_shutdown(Shutdown::Immediate);
         }
@@ -190,6 +281,15 @@ fn run(
     runtime.shutdown_timeout(RUNTIME_END);
     tracing::info!(event = "ended", duration_ms = began.elapsed().as_millis() as u64);
     served
+}
+
+/// Tells the service manager that every worker turns, for ever.
+async fn show_life(control: Arc<Control>, period: Duration) {
+    loop {
+        tokio::time::sleep(period).await;
+        control.ping().await;
+        notify::tell("WATCHDOG=1");
+    }
 }
 
 /// What all workers start with.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -29,7 +30,8 @@ pub struct Gateway {
     pub redis_port: u16,
     /// The configuration file; a test may rewrite it and reload.
     pub file: PathBuf,
-    pub directory: Directory,
+    /// Shared with those that have taken over from it.
+    pub directory: Arc<Directory>,
     process: Child,
     said: Said,
     /// Copies stderr to `said` until its end.
@@ -66,7 +68,7 @@ impl Gateway {
     /// As [`Gateway::start`], with variables added to the environment.
     #[track_caller]
     pub fn start_with(config: Config, environment: &[(&str, &str)]) -> Gateway {
-        let directory = Directory::new("gateway");
+        let directory = Arc::new(Directory::new("gateway"));
         let ports = [free_port(), free_port(), free_port()];
         let file = write_file(config, &directory, ports);
         let mut command = pondage(environment);
@@ -77,7 +79,7 @@ impl Gateway {
     /// Runs an ini file of PgBouncer; `ini` makes its text of the port and the directory.
     #[track_caller]
     pub fn start_ini(ini: impl FnOnce(u16, &Path) -> String) -> Gateway {
-        let directory = Directory::new("gateway");
+        let directory = Arc::new(Directory::new("gateway"));
         let port = free_port();
         let file = directory.path().join("pgbouncer.ini");
         std::fs::write(&file, ini(port, directory.path())).expect("the ini file");
@@ -86,14 +88,62 @@ impl Gateway {
         Gateway::launch(command, [port, free_port(), free_port()], file, directory)
     }
 
+    /// A process of the same configuration file that takes over from this one.
+    #[track_caller]
+    pub fn successor(&self, environment: &[(&str, &str)]) -> Gateway {
+        let mut command = pondage(environment);
+        command.arg("serve").arg("--takeover").arg("-c").arg(&self.file);
+        let ports = [self.port, self.http_port, self.redis_port];
+        Gateway::launch(command, ports, self.file.clone(), self.directory.clone())
+    }
+
+    /// As [`Gateway::start`], in place of a process that the test itself plays.
+    #[track_caller]
+    pub fn taking_over(config: Config) -> Gateway {
+        let directory = Arc::new(Directory::new("gateway"));
+        let ports = [free_port(), free_port(), free_port()];
+        let file = write_file(config, &directory, ports);
+        let mut command = pondage(&[]);
+        command.arg("serve").arg("--takeover").arg("-c").arg(&file);
+        Gateway::launch(command, ports, file, directory)
+    }
+
+    /// As [`Gateway::start`], with a socket that a service manager would have made, by this name.
+    #[track_caller]
+    pub fn activated(config: Config, socket: OwnedFd, name: &str) -> Gateway {
+        let directory = Arc::new(Directory::new("gateway"));
+        let ports = [free_port(), free_port(), free_port()];
+        let file = write_file(config, &directory, ports);
+        Gateway::spawn(activated(&file, socket, name), ports, file, directory)
+    }
+
+    /// As [`Gateway::activated`], with a socket that must be refused.
+    #[track_caller]
+    pub fn refused_activated(config: Config, socket: OwnedFd) -> Ended {
+        let directory = Directory::new("refused");
+        let file = write_file(config, &directory, [free_port(), free_port(), free_port()]);
+        Gateway::ended(activated(&file, socket, "postgres"))
+    }
+
     #[track_caller]
     fn launch(
         mut command: Command,
+        ports: [u16; 3],
+        file: PathBuf,
+        directory: Arc<Directory>,
+    ) -> Gateway {
+        command.stdin(Stdio::null());
+        Gateway::spawn(command, ports, file, directory)
+    }
+
+    #[track_caller]
+    fn spawn(
+        mut command: Command,
         [port, http_port, redis_port]: [u16; 3],
         file: PathBuf,
-        directory: Directory,
+        directory: Arc<Directory>,
     ) -> Gateway {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", binary()));
         let (said, reader) = Said::of(&mut process);
         let reader = Some(reader);
@@ -201,6 +251,11 @@ impl Gateway {
     pub fn command(arguments: &[&str], environment: &[(&str, &str)]) -> Ended {
         let mut command = pondage(environment);
         command.args(arguments).stdin(Stdio::null());
+        Gateway::ended(command)
+    }
+
+    #[track_caller]
+    fn ended(mut command: Command) -> Ended {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", binary()));
         let (said, errors) = Said::of(&mut process);
@@ -209,7 +264,7 @@ impl Gateway {
         let ended = wait::within(wait::DEADLINE, || process.try_wait().expect("a child of ours"));
         let Some(status) = ended else {
             let _ = process.kill();
-            panic!("pondage {arguments:?} still runs:\n{}", said.text());
+            panic!("{command:?} still runs:\n{}", said.text());
         };
         errors.join().expect("the reader of stderr");
         let stdout = output.join().expect("the reader of stdout").expect("UTF-8 on stdout");
@@ -297,6 +352,15 @@ fn write_file(mut config: Config, directory: &Directory, ports: [u16; 3]) -> Pat
     let file = directory.path().join("pondage.toml");
     std::fs::write(&file, text).expect("the configuration file");
     file
+}
+
+/// `pondage serve` as a service manager starts it that has made a socket.
+fn activated(file: &Path, socket: OwnedFd, name: &str) -> Command {
+    let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ exec \"$0\" serve -c \"$1\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).arg(binary()).arg(file);
+    command.envs([("LISTEN_FDS", "1"), ("LISTEN_FDNAMES", name)]).stdin(socket);
+    command
 }
 
 /// The binary about to run, with `environment` and nothing of ours that it reads as an option.

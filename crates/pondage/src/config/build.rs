@@ -285,7 +285,9 @@ impl Builder<'_> {
                 .duration("shutdown_timeout")
                 .unwrap_or(default::SHUTDOWN_TIMEOUT),
             login_timeout: values.duration("login_timeout").unwrap_or(default::LOGIN_TIMEOUT),
+            upgrade_timeout: values.duration("upgrade_timeout").unwrap_or(default::UPGRADE_TIMEOUT),
             pid_file: values.path("pid_file"),
+            control_socket: values.path("control_socket"),
         }
     }
 

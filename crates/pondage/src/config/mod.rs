@@ -135,7 +135,11 @@ pub struct Runtime {
     pub shutdown_timeout: Duration,
     /// A client has this long to log in.
     pub login_timeout: Duration,
+    /// How long a process that another has taken over from serves its clients.
+    pub upgrade_timeout: Duration,
     pub pid_file: Option<PathBuf>,
+    /// Where a new process takes over.
+    pub control_socket: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -210,6 +210,7 @@ pub mod default {
 
     pub const MAX_CLIENTS: u32 = 10_000;
     pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(25);
+    pub const UPGRADE_TIMEOUT: Duration = Duration::from_secs(3600);
     pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
     pub const AUTH_METHOD: AuthMethod = AuthMethod::Scram;
@@ -389,11 +390,18 @@ pub static TABLE: &[Row] = &[
     row(RUNTIME, "shutdown_timeout", Kind::Duration { zero: Some("without bound") },
         Preset::Duration(default::SHUTDOWN_TIMEOUT), &[],
         "How long a shutdown waits for clients or servers."),
+    row(RUNTIME, "upgrade_timeout", Kind::Duration { zero: Some("without bound") },
+        Preset::Duration(default::UPGRADE_TIMEOUT), &[],
+        "How long a process that another has taken over from serves the clients that it has; \
+         then it shuts down."),
     row(RUNTIME, "login_timeout", NEVER, Preset::Duration(default::LOGIN_TIMEOUT),
         &["client_login_timeout"],
         "A client that has not logged in by then is closed."),
     fixed(row(RUNTIME, "pid_file", Kind::Path, Preset::None, &["pidfile"],
         "Where to write the process id.")),
+    fixed(row(RUNTIME, "control_socket", Kind::Path, Preset::None, &[],
+        "A Unix socket by which a new process takes over from the one that runs, see \
+         [Upgrade](operating.md#upgrade). Only this user and root get in.")),
 
     row(AUTH, "method", Kind::Choice(AuthMethod::WORDS),
         Preset::Text(default::AUTH_METHOD.name()), &["auth_type"],

@@ -19,6 +19,7 @@ use crate::link::{Door, Ends, Link};
 use crate::procedures::Running;
 use crate::route::Verdict;
 use crate::worker::snapshot::WorkerSnapshot;
+use crate::worker::Listener;
 
 /// A connection on a worker; `generation` tells it from an earlier one in the same slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,6 +111,12 @@ pub enum ToControl {
         config: Arc<PoolConfig>,
         proven: Option<Credential>,
         messages: Vec<u8>,
+    },
+    /// No client of this process has the key of a cancel request; one of a process that this one
+    /// has taken over from may.
+    CancelElsewhere {
+        number: u32,
+        key: Vec<u8>,
     },
     /// What may be done with statements like `text`, as this pool's user sees the database;
     /// answered by [`ToWorker::Judged`].
@@ -211,6 +218,23 @@ pub enum ToWorker {
         tls: String,
         identity: Identity,
         began: Moment,
+    },
+    /// The handshake of a client at this door has failed, and its socket is closed.
+    HandshakeFailed,
+    /// Listen at these doors and no others; with none the Redis clients are let go, too. Replied
+    /// when that is done.
+    Doors {
+        doors: Vec<(Door, Listener)>,
+        reply: oneshot::Sender<()>,
+    },
+    /// Replied by every worker that turns.
+    Ping {
+        reply: oneshot::Sender<()>,
+    },
+    /// A cancel request that came to the process that has taken over from this one.
+    CancelRequest {
+        number: u32,
+        key: Vec<u8>,
     },
     ServerOpened {
         ticket: u64,
@@ -361,6 +385,9 @@ pub enum Command {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shutdown {
+    /// Another process has the doors: as [`Shutdown::WaitForClients`], but those whose log-in has
+    /// begun come in.
+    HandedOver,
     /// No new clients; end when every client has left (TERM, SHUTDOWN WAIT_FOR_CLIENTS).
     WaitForClients,
     /// Clients are closed when they hold no server; end when every server is idle

@@ -28,7 +28,9 @@ pub mod open;
 mod peers;
 pub mod pem;
 mod pinning;
+pub mod predecessors;
 mod process;
+mod retiring;
 pub mod signals;
 pub mod tls;
 pub mod transport;
@@ -57,6 +59,7 @@ use dial::Dialer;
 use following::Following;
 use judge::Judges;
 use messages::{Identity, OpenKind, PoolName, Ref, Shutdown, ToControl, ToWorker};
+use predecessors::Predecessors;
 
 /// Handshakes of clients under way at one time; the connection of one more is dropped.
 pub const HANDSHAKES_MAX: usize = 4096;
@@ -88,6 +91,8 @@ pub struct Control {
     listening: AtomicBool,
     /// How the process ends, once it does; a later way may be faster, never slower.
     shutdown: watch::Sender<Option<Shutdown>>,
+    /// Processes that this one has taken over from, while they have clients.
+    pub predecessors: Predecessors,
     /// One reload at a time.
     reloading: tokio::sync::Mutex<()>,
 }
@@ -122,6 +127,7 @@ impl Control {
             began,
             listening: AtomicBool::new(false),
             shutdown: watch::Sender::new(None),
+            predecessors: Predecessors::default(),
             reloading: tokio::sync::Mutex::default(),
         }
     }
@@ -248,6 +254,9 @@ impl Control {
                 let streams = self.streams.get().and_then(Option::as_ref);
                 streams.inspect(|streams| streams.look(&database));
             }
+            ToControl::CancelElsewhere { number, key } => {
+                self.predecessors.cancel(number, &key);
+            }
             ToControl::Console { .. }
             | ToControl::ConsoleGone { .. }
             | ToControl::CacheCommand { .. } => {}
@@ -279,10 +288,12 @@ impl Control {
     }
 
     async fn accept_tls(&self, door: Door, worker: u8, link: Link, ends: Ends, began: Moment) {
-        let Some(listener) = self.listen_tls.load_full() else { return };
+        let Some(listener) = self.listen_tls.load_full() else {
+            return self.tell(worker, ToWorker::HandshakeFailed);
+        };
         let Ok(_permit) = self.handshakes.try_acquire() else {
             tracing::warn!(event = "tls_refused", "more than {HANDSHAKES_MAX} TLS handshakes");
-            return;
+            return self.tell(worker, ToWorker::HandshakeFailed);
         };
         let limit = match self.config.load().runtime.login_timeout {
             Duration::ZERO => Duration::MAX,
@@ -300,6 +311,7 @@ impl Control {
                     Ends::Unix { .. } => "a Unix socket".to_owned(),
                 };
                 tracing::info!(event = "tls_failed", client = from, %error, "TLS handshake failed");
+                self.tell(worker, ToWorker::HandshakeFailed);
             }
         }
     }

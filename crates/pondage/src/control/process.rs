@@ -1,7 +1,9 @@
 //! What console, HTTP and signals do to the whole process.
 
+use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::time::Duration;
 
 use backend::login::Credential;
 use cache::mirror::held::MirrorInfo;
@@ -13,6 +15,7 @@ use super::{tls, Control};
 use crate::config::{self, CacheMode, Config, MirrorDefinition, PoolConfig};
 use crate::console::{Condition, MirrorMemory, Pending, Process};
 use crate::procedures::{Procedure, Procedures};
+use crate::process::notify;
 use crate::route::Cacheable;
 use crate::stream::{Standing, Streams};
 use crate::worker::redis;
@@ -39,7 +42,10 @@ impl Process for Control {
     fn reload(&self) -> Pending<'_, Result<Vec<String>, String>> {
         Box::pin(async {
             let _alone = self.reloading.lock().await;
-            let (notes, again) = self.reload_now()?;
+            notify::reloading();
+            let reloaded = self.reload_now();
+            notify::tell("READY=1");
+            let (notes, again) = reloaded?;
             tracing::info!(event = "reload", "configuration reloaded");
             for note in &notes {
                 tracing::warn!(event = "reload_note", "{note}");
@@ -168,6 +174,7 @@ impl Control {
     /// Tells every worker to end. A way that waits less replaces one that waits more.
     pub fn begin_shutdown(&self, how: Shutdown) {
         let haste = |how: Shutdown| match how {
+            Shutdown::HandedOver => 0,
             Shutdown::WaitForClients => 1,
             Shutdown::WaitForServers => 2,
             Shutdown::Immediate => 3,
@@ -192,12 +199,40 @@ impl Control {
         *self.shutdown.borrow()
     }
 
-    /// Waits for a shutdown to begin and then at most for shutdown_timeout; what is left after
-    /// that is closed at once.
+    /// When this process begins to end, or another has taken over.
+    pub async fn stopped(&self) {
+        // The sender is ours.
+        let _ = self.shutdown.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// When another process has taken over.
+    pub async fn handed_over(&self) {
+        let handed = |how: &Option<Shutdown>| *how == Some(Shutdown::HandedOver);
+        if self.shutdown.subscribe().wait_for(handed).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// Waits for a shutdown to begin and bounds it. After a hand-over the clients have
+    /// upgrade_timeout to leave by themselves; then those without a server are closed. What is left
+    /// after shutdown_timeout is closed at once.
     pub async fn bound_shutdown(&self) {
         let mut begun = self.shutdown.subscribe();
         if begun.wait_for(Option::is_some).await.is_err() {
             return;
+        }
+        if self.stopping() == Some(Shutdown::HandedOver) {
+            let limit = self.config.load().runtime.upgrade_timeout;
+            let faster = begun.wait_for(|how| *how != Some(Shutdown::HandedOver));
+            if within(limit, faster).await.is_none() {
+                let waited = limit.as_millis();
+                tracing::warn!(
+                    event = "upgrade_timeout",
+                    duration_ms = waited,
+                    "clients are closed"
+                );
+                self.begin_shutdown(Shutdown::WaitForServers);
+            }
         }
         let limit = self.config.load().runtime.shutdown_timeout;
         if limit.is_zero() {
@@ -209,5 +244,13 @@ impl Control {
             tracing::warn!(event = "shutdown_timeout", duration_ms = waited, "clients are closed");
             self.begin_shutdown(Shutdown::Immediate);
         }
+    }
+}
+
+/// Zero: without bound.
+async fn within<T>(limit: Duration, what: impl Future<Output = T>) -> Option<T> {
+    match limit.is_zero() {
+        true => Some(what.await),
+        false => tokio::time::timeout(limit, what).await.ok(),
     }
 }

@@ -8,6 +8,7 @@
 //! | `/api/v1/state` | pools, workers and the read cache as JSON |
 //! | `/` | links |
 
+use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,18 +65,28 @@ pub fn router(process: Arc<dyn Process>) -> Router {
         .with_state(process)
 }
 
-/// Serves until dropped. Connections that are open then are closed.
+/// Serves until dropped, when open connections are closed, or until `retired`: then the listener
+/// is closed and those connections go on to their ends.
 ///
 /// # Errors
 /// Those of the listener that do not pass.
-pub async fn serve(listener: TcpListener, process: Arc<dyn Process>) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    process: Arc<dyn Process>,
+    retired: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let mut retired = std::pin::pin!(retired);
     let router = router(process);
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = tokio::task::JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
         let Ok(place) = room.clone().acquire_owned().await else { return Ok(()) };
-        let stream = match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut retired => break,
+        };
+        let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) if passes(&error) => {
                 tracing::warn!(event = "http_accept", %error);
@@ -92,6 +103,9 @@ pub async fn serve(listener: TcpListener, process: Arc<dyn Process>) -> io::Resu
             }
         });
     }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+    Ok(())
 }
 
 /// Errors of one connection or of a moment without file descriptors, not of the listener.

@@ -15,7 +15,7 @@ async fn open() -> (SocketAddr, Arc<Fake>, Inbox, tokio::task::JoinHandle<io::Re
     let (fake, mut inboxes) = Fake::new(fixture::config(), 1);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let door = tokio::spawn(serve(listener, fake.clone()));
+    let door = tokio::spawn(serve(listener, fake.clone(), std::future::pending()));
     (address, fake, inboxes.remove(0), door)
 }
 

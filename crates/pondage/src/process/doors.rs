@@ -3,16 +3,23 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use super::held::{self, Held, Usage};
 use crate::config::{Address, Listen};
 use crate::link::Door;
 use crate::worker::Listener;
+
+/// Permissions of the control socket: its owner's.
+const CONTROL_MODE: u32 = 0o600;
+
+/// Processes that may stand at it.
+const CONTROL_BACKLOG: u32 = 8;
 
 /// A socket or file that can't be had.
 #[derive(Debug)]
@@ -34,18 +41,46 @@ impl fmt::Display for DoorError {
 
 impl std::error::Error for DoorError {}
 
-/// A file that goes when this does.
-#[derive(Debug)]
-pub struct Removed(PathBuf);
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        // It may be gone already.
-        let _ = fs::remove_file(&self.0);
+impl DoorError {
+    pub fn new(
+        code: &'static str,
+        what: impl Into<String>,
+        why: impl fmt::Display,
+        help: impl Into<String>,
+    ) -> DoorError {
+        DoorError { code, what: what.into(), why: why.to_string(), help: help.into() }
     }
 }
 
-/// The bound doors for clients.
+/// A file that goes when this does, if it is ours.
+#[derive(Debug)]
+pub struct Removed {
+    path: PathBuf,
+    ours: bool,
+}
+
+impl Removed {
+    /// The file was another process's, or is ours again.
+    pub fn take(&mut self) {
+        self.ours = true;
+    }
+
+    /// The file is another process's now.
+    pub fn leave(mut self) {
+        self.ours = false;
+    }
+}
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        if self.ours {
+            // It may be gone already.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// The bound doors.
 #[derive(Debug, Default)]
 pub struct Doors {
     pub listeners: Vec<(Door, Listener)>,
@@ -53,44 +88,133 @@ pub struct Doors {
     pub addresses: Vec<String>,
     /// And those for Redis clients.
     pub redis: Vec<String>,
-    /// The files of Unix sockets.
+    pub http: Option<TcpListener>,
+    pub control: Option<UnixListener>,
+    /// The files of Unix sockets. Those that were handed over have to be taken first.
     pub files: Vec<Removed>,
+    /// So have those of doors that are none of ours.
+    pub surplus: Vec<Removed>,
+    /// Copies of all of them, for a process that takes over.
+    pub held: Vec<Held>,
 }
 
 impl Doors {
-    /// Binds every address.
+    /// Binds every address that was not handed to this process. Sockets that the service manager
+    /// has made stand for all addresses of their kind.
     ///
     /// # Errors
     /// The first that can't be had; those before it are let go.
-    pub fn bind(listen: &Listen) -> Result<Doors, DoorError> {
+    pub fn open(
+        listen: &Listen,
+        control: Option<&Path>,
+        mut handed: Vec<Held>,
+    ) -> Result<Doors, DoorError> {
         let mut doors = Doors::default();
-        for address in &listen.postgres {
-            match address {
-                Address::Tcp(address) => {
-                    let listener = bind_tcp(*address, listen.backlog)?;
-                    let local = listener.local_addr().unwrap_or(*address);
-                    doors.addresses.push(local.to_string());
-                    doors.listeners.push((Door::Postgres, Listener::Tcp(listener)));
-                }
-                Address::Unix { directory, port } => {
-                    let path = crate::control::dial::socket_path(directory, *port);
-                    let listener = bind_unix(&path, listen.unix_socket_mode, listen.backlog)
-                        .map_err(|error| unix_error(&path, &error))?;
-                    doors.addresses.push(format!("unix:{}", path.display()));
-                    doors.files.push(Removed(path));
-                    doors
-                        .listeners
-                        .push((Door::Postgres, Listener::Unix { listener, port: *port }));
+        let (activated, mut before) = handed.drain(..).partition::<Vec<_>, _>(|one| one.activated);
+        let by_address = |usage| activated.iter().all(|one: &Held| one.usage != usage);
+        if by_address(Usage::Postgres) {
+            for address in &listen.postgres {
+                match address {
+                    Address::Tcp(address) => {
+                        doors.tcp(Usage::Postgres, *address, listen, &mut before)?;
+                    }
+                    Address::Unix { directory, port } => {
+                        let path = crate::control::dial::socket_path(directory, *port);
+                        let mode = listen.unix_socket_mode;
+                        let bound = || bind_unix(&path, mode, listen.backlog);
+                        doors.unix(Usage::Postgres, &path, *port, bound, &mut before)?;
+                    }
                 }
             }
         }
-        for address in &listen.redis {
-            let listener = bind_tcp(*address, listen.backlog)?;
-            let local = listener.local_addr().unwrap_or(*address);
-            doors.redis.push(local.to_string());
-            doors.listeners.push((Door::Redis, Listener::Tcp(listener)));
+        if by_address(Usage::Redis) {
+            for address in &listen.redis {
+                doors.tcp(Usage::Redis, *address, listen, &mut before)?;
+            }
         }
+        if let Some(address) = listen.http.filter(|_| by_address(Usage::Http)) {
+            doors.tcp(Usage::Http, address, listen, &mut before)?;
+        }
+        if let Some(path) = control {
+            let bound = || bind_unix(path, CONTROL_MODE, CONTROL_BACKLOG);
+            doors.unix(Usage::Control, path, 0, bound, &mut before)?;
+        }
+        for one in activated {
+            doors.add(one)?;
+        }
+        let surplus = before.iter().filter(|one| one.unix_port.is_some());
+        let surplus = surplus.map(|one| Removed { path: one.name.clone().into(), ours: false });
+        doors.surplus = surplus.collect();
         Ok(doors)
+    }
+
+    fn tcp(
+        &mut self,
+        usage: Usage,
+        address: SocketAddr,
+        listen: &Listen,
+        before: &mut Vec<Held>,
+    ) -> Result<(), DoorError> {
+        let name = address.to_string();
+        let one = match held::take(before, usage, &name) {
+            Some(one) => one,
+            None => {
+                let fd = bind_tcp(address, listen.backlog)?.into();
+                Held { usage, name, activated: false, unix_port: None, fd }
+            }
+        };
+        self.add(one)
+    }
+
+    fn unix(
+        &mut self,
+        usage: Usage,
+        path: &Path,
+        port: u16,
+        bound: impl FnOnce() -> io::Result<UnixListener>,
+        before: &mut Vec<Held>,
+    ) -> Result<(), DoorError> {
+        let name = path.display().to_string();
+        let handed = held::take(before, usage, &name);
+        let ours = handed.is_none();
+        let one = match handed {
+            Some(one) => one,
+            None => {
+                let fd = bound().map_err(|error| unix_error(path, &error))?.into();
+                Held { usage, name, activated: false, unix_port: Some(port), fd }
+            }
+        };
+        self.files.push(Removed { path: path.to_owned(), ours });
+        self.add(one)
+    }
+
+    fn add(&mut self, one: Held) -> Result<(), DoorError> {
+        let unusable = |error: io::Error| {
+            let what = format!("listen on {}", one.name);
+            DoorError::new("P0213", what, error, "restart pondage")
+        };
+        let listener = one.listener().map_err(unusable)?;
+        let address = match &listener {
+            Listener::Tcp(listener) => {
+                listener.local_addr().map_or_else(|_| one.name.clone(), |local| local.to_string())
+            }
+            Listener::Unix { .. } => format!("unix:{}", one.name),
+        };
+        match (one.usage, listener) {
+            (Usage::Postgres, listener) => {
+                self.addresses.push(address);
+                self.listeners.push((Door::Postgres, listener));
+            }
+            (Usage::Redis, listener) => {
+                self.redis.push(address);
+                self.listeners.push((Door::Redis, listener));
+            }
+            (Usage::Http, Listener::Tcp(listener)) => self.http = Some(listener),
+            (Usage::Control, Listener::Unix { listener, .. }) => self.control = Some(listener),
+            (Usage::Http | Usage::Control | Usage::Before, _) => {}
+        }
+        self.held.push(one);
+        Ok(())
     }
 }
 
@@ -98,8 +222,8 @@ impl Doors {
 ///
 /// # Errors
 /// P0211 when the address is in use, P0212 when it isn't allowed, P0213 for the rest.
-pub fn bind_tcp(address: SocketAddr, backlog: u32) -> Result<std::net::TcpListener, DoorError> {
-    let bound = || -> io::Result<std::net::TcpListener> {
+pub fn bind_tcp(address: SocketAddr, backlog: u32) -> Result<TcpListener, DoorError> {
+    let bound = || -> io::Result<TcpListener> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
         if address.is_ipv6() {
@@ -144,7 +268,7 @@ fn code_of(error: &io::Error) -> &'static str {
     }
 }
 
-fn bind_unix(path: &Path, mode: u32, backlog: u32) -> io::Result<std::os::unix::net::UnixListener> {
+fn bind_unix(path: &Path, mode: u32, backlog: u32) -> io::Result<UnixListener> {
     remove_stale(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(path)?)?;
@@ -188,16 +312,18 @@ fn unix_error(path: &Path, error: &io::Error) -> DoorError {
     DoorError { code: code_of(error), what, why: error.to_string(), help }
 }
 
-/// Writes this process's id to `path`.
+/// Writes this process's id to `path`; in place of that of `before`, the process that this one
+/// takes over from.
 ///
 /// # Errors
 /// P0214 when another process that runs has written it, P0215 when it can't be written.
-pub fn write_pid_file(path: &Path) -> Result<Removed, DoorError> {
+pub fn write_pid_file(path: &Path, before: Option<u32>) -> Result<Removed, DoorError> {
     let what = format!("write the pid file {}", path.display());
     let running = fs::read_to_string(path)
         .ok()
         .and_then(|text| text.trim().parse::<u32>().ok())
-        .filter(|pid| *pid != std::process::id() && Path::new(&format!("/proc/{pid}")).exists());
+        .filter(|pid| *pid != std::process::id() && Some(*pid) != before)
+        .filter(|pid| Path::new(&format!("/proc/{pid}")).exists());
     if let Some(pid) = running {
         return Err(DoorError {
             code: "P0214",
@@ -213,7 +339,7 @@ pub fn write_pid_file(path: &Path) -> Result<Removed, DoorError> {
         .mode(0o644)
         .open(path)
         .and_then(|mut file| writeln!(file, "{}", std::process::id()))
-        .map(|()| Removed(path.to_owned()))
+        .map(|()| Removed { path: path.to_owned(), ours: true })
         .map_err(|error| DoorError {
             code: "P0215",
             what,
@@ -225,8 +351,6 @@ pub fn write_pid_file(path: &Path) -> Result<Removed, DoorError> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixListener;
-
     use super::*;
 
     struct Directory(PathBuf);
@@ -250,14 +374,52 @@ mod tests {
         let mut config = crate::config::Config::from_text("[databases.app]\n").expect("config");
         config.listen.postgres = addresses;
         config.listen.unix_socket_mode = 0o700;
+        config.listen.http = None;
         config.listen
+    }
+
+    fn opened(addresses: Vec<Address>) -> Result<Doors, DoorError> {
+        Doors::open(&listen(addresses), None, Vec::new())
+    }
+
+    #[test]
+    fn a_door_that_was_handed_over_is_taken_and_one_that_is_not_wanted_goes_with_its_file() {
+        let directory = Directory::make("handed");
+        let any = "127.0.0.1:0".parse().expect("an address");
+        let first = Address::Unix { directory: directory.0.clone(), port: 6432 };
+        let other = Address::Unix { directory: directory.0.clone(), port: 6433 };
+        let old = opened(vec![first.clone(), other, Address::Tcp(any)]).expect("bound");
+        let copies = old.held.iter().map(|one| one.copy().expect("a copy")).collect();
+        old.files.into_iter().for_each(Removed::leave);
+        let listen = listen(vec![Address::Tcp(any), first]);
+        drop(Doors::open(&listen, None, Vec::new()).expect_err("in use"));
+        let mut new = Doors::open(&listen, None, copies).expect("taken");
+        assert!(directory.0.join(".s.PGSQL.6433").exists());
+        new.surplus.iter_mut().for_each(Removed::take);
+        new.surplus.clear();
+        assert_eq!(new.addresses, [old.addresses[2].clone(), old.addresses[0].clone()]);
+        assert!(directory.0.join(".s.PGSQL.6432").exists());
+        assert!(!directory.0.join(".s.PGSQL.6433").exists());
+    }
+
+    #[test]
+    fn the_service_managers_sockets_stand_for_the_addresses_of_their_kind() {
+        let bound = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let local = bound.local_addr().expect("address").to_string();
+        let name = "systemd".to_owned();
+        let usage = Usage::Postgres;
+        let one = Held { usage, name, activated: true, unix_port: None, fd: bound.into() };
+        let taken = TcpListener::bind("127.0.0.1:0").expect("bind");
+        let in_use = Address::Tcp(taken.local_addr().expect("address"));
+        let doors = Doors::open(&listen(vec![in_use]), None, vec![one]).expect("taken");
+        assert_eq!(doors.addresses, [local]);
     }
 
     #[test]
     fn an_address_in_use_is_named_with_its_code_and_what_to_do() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
         let address = taken.local_addr().expect("address");
-        let error = Doors::bind(&listen(vec![Address::Tcp(address)])).expect_err("in use");
+        let error = opened(vec![Address::Tcp(address)]).expect_err("in use");
         let text = error.to_string();
         assert!(text.starts_with(&format!("error[P0211]: cannot listen on {address}: Address")));
         assert!(text.contains("= help: another process listens there"), "{text}");
@@ -269,12 +431,12 @@ mod tests {
         let path = directory.0.join(".s.PGSQL.6432");
         drop(UnixListener::bind(&path).expect("bind"));
         let address = Address::Unix { directory: directory.0.clone(), port: 6432 };
-        let doors = Doors::bind(&listen(vec![address.clone()])).expect("bind");
+        let doors = opened(vec![address.clone()]).expect("bind");
         assert!(UnixStream::connect(&path).is_ok());
         let mode = fs::metadata(&path).expect("metadata").permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
 
-        let error = Doors::bind(&listen(vec![address])).expect_err("in use").to_string();
+        let error = opened(vec![address]).expect_err("in use").to_string();
         assert!(error.starts_with("error[P0211]") && error.contains("another process"), "{error}");
         assert!(path.exists());
         drop(doors);
@@ -287,7 +449,7 @@ mod tests {
         let path = directory.0.join(".s.PGSQL.6432");
         fs::write(&path, "precious").expect("write");
         let address = Address::Unix { directory: directory.0.clone(), port: 6432 };
-        assert!(Doors::bind(&listen(vec![address])).is_err());
+        assert!(opened(vec![address]).is_err());
         assert_eq!(fs::read_to_string(&path).expect("read"), "precious");
     }
 
@@ -296,10 +458,10 @@ mod tests {
         let directory = Directory::make("pid");
         let path = directory.0.join("pondage.pid");
         fs::write(&path, "1\n").expect("write");
-        let error = write_pid_file(&path).expect_err("running").to_string();
+        let error = write_pid_file(&path, None).expect_err("running").to_string();
         assert!(error.contains("P0214") && error.contains("process 1 "), "{error}");
         fs::write(&path, "4194999\n").expect("write");
-        let written = write_pid_file(&path).expect("stale");
+        let written = write_pid_file(&path, None).expect("stale");
         let text = fs::read_to_string(&path).expect("read");
         assert_eq!(text.trim(), std::process::id().to_string());
         drop(written);

@@ -13,18 +13,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mio::event::Event;
-use mio::net::{TcpListener, UnixListener};
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll};
+use tokio::sync::oneshot;
 
 use backend::moment::Moment;
 
 use super::connections::Connections;
+use super::doorway::{self, Doorway, Stranger};
 use super::plane::{Effect, Plane};
 use super::redis::{self, RedisPlane};
 use super::sides::{Clients, Links, RedisClients, RedisLinks, Servers};
 use super::transport::Transport;
 use super::{ControlSender, Listener, MovedServer, WorkerHandle};
-use crate::control::messages::{Identity, OpenError, Opened, ToControl, ToWorker};
+use crate::control::messages::{Identity, OpenError, Opened, Shutdown, ToControl, ToWorker};
 use crate::link::{Door, Ends, Link};
 
 /// Read at once from one connection, in bytes; so much of one session goes into a turn.
@@ -47,11 +48,6 @@ const REDIS_CLIENTS: usize = 3;
 const REDIS_LINKS: usize = 4;
 const LINKS: usize = 5;
 
-enum Listening {
-    Tcp { listener: TcpListener, local: std::net::SocketAddr },
-    Unix { listener: UnixListener, port: u16 },
-}
-
 pub struct Driver {
     poll: Poll,
     inbox: Receiver<ToWorker>,
@@ -62,7 +58,11 @@ pub struct Driver {
     /// With a Redis door.
     redis: Option<RedisPlane>,
     began: Instant,
-    doors: Vec<(Door, Listening)>,
+    doors: Vec<Doorway>,
+    /// Told when the Redis clients have gone, too.
+    retiring: Option<oneshot::Sender<()>>,
+    /// Clients that the control plane has for a TLS handshake.
+    handshakes: usize,
     /// Doors at which more clients may stand.
     knocking: Vec<usize>,
     clients: Connections,
@@ -88,28 +88,7 @@ pub struct Parts {
 
 impl Driver {
     pub fn new(parts: Parts) -> io::Result<Driver> {
-        let mut doors = Vec::new();
-        for (door, listener) in parts.listeners {
-            let token = Token(LISTENERS + doors.len());
-            let listening = match listener {
-                Listener::Tcp(listener) => {
-                    // Accepted sockets inherit both.
-                    let socket = socket2::SockRef::from(&listener);
-                    socket.set_tcp_nodelay(true)?;
-                    socket.set_keepalive(true)?;
-                    let local = listener.local_addr()?;
-                    let mut listener = TcpListener::from_std(listener);
-                    parts.poll.registry().register(&mut listener, token, Interest::READABLE)?;
-                    Listening::Tcp { listener, local }
-                }
-                Listener::Unix { listener, port } => {
-                    let mut listener = UnixListener::from_std(listener);
-                    parts.poll.registry().register(&mut listener, token, Interest::READABLE)?;
-                    Listening::Unix { listener, port }
-                }
-            };
-            doors.push((door, listening));
-        }
+        let doors = doorway::open(parts.listeners, parts.poll.registry(), LISTENERS)?;
         Ok(Driver {
             poll: parts.poll,
             inbox: parts.inbox,
@@ -120,6 +99,8 @@ impl Driver {
             redis: parts.redis,
             began: parts.began,
             doors,
+            retiring: None,
+            handshakes: 0,
             knocking: Vec::new(),
             clients: Connections::new(CLIENTS),
             servers: Connections::new(SERVERS),
@@ -175,10 +156,14 @@ impl Driver {
                 self.redis_clients.unhold(&RedisClients(redis));
                 self.redis_links.unhold(&RedisLinks(redis));
             }
-            if self.plane.shutdown.is_some() {
-                self.doors.clear();
-                let redis_drained = self.redis.as_mut().is_none_or(RedisPlane::is_drained);
-                if self.plane.is_drained() && redis_drained {
+            if self.retiring.is_some() && self.redis_is_drained() {
+                // Who asked may have given up.
+                self.retiring.take().map(|reply| reply.send(()));
+            }
+            if let Some(how) = self.plane.shutdown {
+                self.close_doors();
+                let arriving = self.handshakes > 0 && how != Shutdown::Immediate;
+                if self.plane.is_drained() && self.redis_is_drained() && !arriving {
                     self.write();
                     self.carry_out(now);
                     self.carry_out_redis(now);
@@ -189,6 +174,33 @@ impl Driver {
                 }
             }
         }
+    }
+
+    fn redis_is_drained(&mut self) -> bool {
+        self.redis.as_mut().is_none_or(RedisPlane::is_drained)
+    }
+
+    /// Other processes may have the same sockets: epoll is told, or it would go on waking us.
+    fn close_doors(&mut self) {
+        for mut doorway in self.doors.drain(..) {
+            doorway.close(self.poll.registry());
+        }
+        self.knocking.clear();
+    }
+
+    /// Listens at these doors and no others.
+    fn open_doors(&mut self, doors: Vec<(Door, Listener)>, reply: oneshot::Sender<()>) {
+        self.close_doors();
+        if let Some(redis) = &mut self.redis {
+            redis.retire(doors.is_empty());
+        }
+        if self.plane.shutdown.is_none() {
+            match doorway::open(doors, self.poll.registry(), LISTENERS) {
+                Ok(doors) => self.doors = doors,
+                Err(error) => tracing::error!(event = "doors_failed", %error, "doors stay closed"),
+            }
+        }
+        self.retiring = Some(reply);
     }
 
     /// How long nothing has to be done unless something happens.
@@ -231,10 +243,15 @@ impl Driver {
         }
         while let Ok(message) = self.inbox.try_recv() {
             match message {
-                ToWorker::Client { door, link, ends, tls, identity, began } => match door {
-                    Door::Postgres => self.client_arrived(link, ends, tls, identity, began),
-                    Door::Redis => self.redis_client_arrived(link, ends, tls, began),
-                },
+                ToWorker::Client { door, link, ends, tls, identity, began } => {
+                    self.handshakes = self.handshakes.saturating_sub(1);
+                    match door {
+                        Door::Postgres => self.client_arrived(link, ends, tls, identity, began),
+                        Door::Redis => self.redis_client_arrived(link, ends, tls, began),
+                    }
+                }
+                ToWorker::HandshakeFailed => self.handshakes = self.handshakes.saturating_sub(1),
+                ToWorker::Doors { doors, reply } => self.open_doors(doors, reply),
                 ToWorker::ServerOpened { ticket, result: Ok(opened) } => {
                     if let Some(slot) = self.plane.server_opened(ticket, &opened) {
                         let early = opened.link.early.clone();
@@ -382,26 +399,9 @@ impl Driver {
     /// Accepts who stands at a door; true when more may stand there.
     fn accept_at(&mut self, door: usize, now: Moment) -> bool {
         for _ in 0..ACCEPT_MAX {
-            let accepted = match self.doors.get(door) {
-                None => return false,
-                Some((_, Listening::Tcp { listener, local })) => {
-                    listener.accept().map(|(stream, remote)| {
-                        let local = if local.ip().is_unspecified() {
-                            stream.local_addr().unwrap_or(*local)
-                        } else {
-                            *local
-                        };
-                        (Transport::tcp(stream), Ends::Tcp { remote, local })
-                    })
-                }
-                Some((_, Listening::Unix { listener, port })) => {
-                    listener.accept().map(|(stream, _)| {
-                        (Transport::unix(stream), Ends::Unix { peer_pid: None, port: *port })
-                    })
-                }
-            };
+            let Some(accepted) = self.doors.get(door).map(Doorway::accept) else { return false };
             match accepted {
-                Ok((mut transport, ends)) => {
+                Ok(Stranger { mut transport, ends }) => {
                     // A client speaks first, and has mostly done so by now: trying saves a turn.
                     transport.readable = true;
                     self.accepted(door, transport, ends, now);
@@ -431,12 +431,12 @@ impl Driver {
     }
 
     fn accepted(&mut self, door: usize, transport: Transport, ends: Ends, now: Moment) {
-        match (self.doors.get(door), &mut self.redis) {
-            (Some((Door::Redis, _)), Some(redis)) => {
+        match (self.doors.get(door).map(Doorway::door), &mut self.redis) {
+            (Some(Door::Redis), Some(redis)) => {
                 let slot = redis.client_connected(ends, None, now);
                 self.keep_redis_client(slot, transport);
             }
-            (Some((Door::Redis, _)), None) => {}
+            (Some(Door::Redis), None) => {}
             _ => {
                 let slot = self.plane.client_connected(ends, None, now);
                 self.keep_client(slot, transport);
@@ -557,7 +557,7 @@ impl Driver {
     }
 
     fn hand_to_tls(
-        &self,
+        &mut self,
         door: Door,
         transport: Transport,
         early: Vec<u8>,
@@ -567,7 +567,8 @@ impl Driver {
         if let Ok(mut link) = transport.into_link(self.poll.registry()) {
             link.early = early;
             let worker = self.plane.worker;
-            let _ = self.control.send(ToControl::AcceptTls { door, worker, link, ends, began });
+            let asked = ToControl::AcceptTls { door, worker, link, ends, began };
+            self.handshakes += usize::from(self.control.send(asked).is_ok());
         }
     }
 }

@@ -3,6 +3,7 @@
 //! [`plane`] holds the logic, without sockets and clock; [`driver`] moves the bytes, in turns.
 
 mod connections;
+mod doorway;
 pub mod driver;
 pub mod plane;
 pub mod redis;

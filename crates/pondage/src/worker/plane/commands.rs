@@ -10,10 +10,10 @@ use wire::pg::frontend::tag;
 use wire::pg::{backend as reply, sqlstate};
 
 use super::lending::removed;
-use super::login::key_parts;
+use super::login::{key_number, key_parts};
 use super::{Effect, Place, Plane};
 use crate::config::{CacheMode, Config};
-use crate::control::messages::{Command, Shutdown, ToWorker};
+use crate::control::messages::{Command, Shutdown, ToControl, ToWorker};
 use crate::session::client::{Hold, Phase};
 use crate::session::login::Refused;
 
@@ -76,7 +76,11 @@ impl Plane {
                 self.plan_made(&pool, shape, kept, definitions);
             }
             ToWorker::Redefined { database } => self.redefined(&database),
+            ToWorker::Ping { reply } => drop(reply.send(())),
+            ToWorker::CancelRequest { number, key } => self.cancel_requested(number, &key),
             ToWorker::Client { .. }
+            | ToWorker::HandshakeFailed
+            | ToWorker::Doors { .. }
             | ToWorker::ServerOpened { .. }
             | ToWorker::Server(_)
             | ToWorker::LoggedIn { .. }
@@ -101,15 +105,25 @@ impl Plane {
         } else if usize::from(worker) < self.config.runtime.workers {
             let message = ToWorker::CancelKey { slot, generation: 0, secret };
             self.effects.push(Effect::Peer(worker, message));
+        } else {
+            self.cancel_elsewhere(number, secret);
         }
+    }
+
+    fn cancel_elsewhere(&mut self, number: u32, secret: u32) {
+        let key = secret.to_be_bytes().to_vec();
+        self.effects.push(Effect::Control(ToControl::CancelElsewhere { number, key }));
     }
 
     /// Cancels what a client is waiting for: on its server, or in its pool's queue. For an idle
     /// client it does nothing.
     fn cancel_client(&mut self, slot: u32, secret: u32) {
-        let Some(client) = self.clients.get_mut(slot) else { return };
+        let number = key_number(self.worker, slot);
+        let Some(client) = self.clients.get_mut(slot) else {
+            return self.cancel_elsewhere(number, secret);
+        };
         if !bool::from(client.secret.to_be_bytes().ct_eq(&secret.to_be_bytes())) {
-            return;
+            return self.cancel_elsewhere(number, secret);
         }
         // After an error made here the client awaits no other before its Sync.
         if client.skips {

@@ -8,7 +8,7 @@ use wire::pg::{backend as reply, frame, sqlstate};
 
 use super::{replies, Effect, Greeting, Plane};
 use crate::config::{ListenTlsMode, PoolConfig, Refusal};
-use crate::control::messages::{ConsoleUser, OpenError, ToControl, ToWorker};
+use crate::control::messages::{ConsoleUser, OpenError, Shutdown, ToControl, ToWorker};
 use crate::session::client::{Hold, Phase, NONE};
 use crate::session::login::{
     Answer, Challenge, Chance, First, Login, Proof, Refused, TlsState, PASSWORD_BYTES_MAX,
@@ -103,7 +103,7 @@ impl Plane {
 
     /// The start-up packet is there: is there room?
     fn start(&mut self, slot: u32) {
-        if self.shutdown.is_some() {
+        if self.shutdown.is_some_and(|how| how != Shutdown::HandedOver) {
             let refused = Refused::new(sqlstate::CANNOT_CONNECT_NOW, "Pondage is shutting down")
                 .hint("Connect again later. [P0311]");
             return self.refuse(slot, &refused);

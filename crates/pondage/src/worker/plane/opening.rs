@@ -20,7 +20,8 @@ impl Plane {
             if pool.paused || pool.retired {
                 return;
             }
-            let missing = pool.limits.min.saturating_sub(pool.pool.shared().servers.taken());
+            let least = if self.shutdown.is_some() { 0 } else { pool.limits.min };
+            let missing = least.saturating_sub(pool.pool.shared().servers.taken());
             let greeting = u32::from(!pool.greeting.is_empty());
             let extra = missing.max(greeting) + if missing > 0 { pool.pool.opening() } else { 0 };
             if !pool.pool.open_one(&pool.limits, extra, now) {

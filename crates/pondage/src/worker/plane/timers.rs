@@ -24,6 +24,9 @@ const UNREACHABLE_WAIT: Duration = Duration::from_secs(5);
 /// A server whose client vanished in a query may take this long to be cancelled.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 
+/// While the process ends, servers that nobody has used for so long are given back.
+const DRAINING_IDLE: Duration = Duration::from_secs(1);
+
 impl Plane {
     pub(super) fn tick(&mut self) {
         for at in 0..self.pools.len() as u32 {
@@ -177,10 +180,15 @@ impl Plane {
         let passed = |limit: Duration, took: Duration| !limit.is_zero() && took >= limit;
         match conn.place {
             Place::Idle => {
-                let lean = pool.pool.shared().servers.taken() > pool.limits.min;
+                let draining = self.shutdown.is_some();
+                let lean = draining || pool.pool.shared().servers.taken() > pool.limits.min;
+                let idle_timeout = match draining {
+                    // The process that has taken over wants their places.
+                    true => DRAINING_IDLE,
+                    false => config.server_idle_timeout,
+                };
                 let old = passed(config.server_lifetime, self.now.since(conn.server.opened));
-                if conn.close_needed || old || (lean && passed(config.server_idle_timeout, rested))
-                {
+                if conn.close_needed || old || (lean && passed(idle_timeout, rested)) {
                     self.close_server(slot);
                 }
             }

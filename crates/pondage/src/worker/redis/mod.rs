@@ -452,6 +452,14 @@ impl RedisPlane {
         self.leave_idle();
     }
 
+    /// Another process takes the tables: clients go as in a shutdown. Or it has not come about.
+    pub fn retire(&mut self, retires: bool) {
+        match retires {
+            true => self.shut_down(Shutdown::HandedOver),
+            false => self.shutdown = None,
+        }
+    }
+
     /// While shutting down, a client is closed as soon as all that it has sent is answered: Redis
     /// clients stay connected for ever, and connect again.
     fn leave_idle(&mut self) {
