@@ -164,7 +164,7 @@ impl Handover {
         {
             let mut house = lock(&self.house);
             house.files.drain(..).for_each(Removed::leave);
-            house.pid_file.take().map(Removed::leave);
+            house.pid_file.take().into_iter().for_each(Removed::leave);
         }
         notify::leave(pid);
         self.control.begin_shutdown(Shutdown::HandedOver);
