@@ -139,7 +139,7 @@ impl Applier {
         if follows.generation != self.feed.generation() {
             self.feed.follow(&follows);
             let number = self.shared.applied().number;
-            let untold = |table| self.open.streamed_with(table);
+            let untold = |table| self.open.touched(table);
             self.shared.mirrors.are_followed(&follows, number, &untold);
         }
         drop(follows);
@@ -256,9 +256,9 @@ impl Changes for Applier {
         }
     }
 
-    fn begin(&mut self, _xid: u32) {
+    fn begin(&mut self, xid: u32) {
         self.look();
-        self.open.begin();
+        self.open.begin(xid);
         self.feed.begin();
     }
 

@@ -31,7 +31,7 @@ pub fn touches(text: &[u8], mut each: impl FnMut(Touch<'_>)) {
                 each(Touch::Command);
             }
         } else {
-            called(&text[..at], &mut each);
+            called(&text[..at], &text[at + 1..], &mut each);
         }
     }
 }
@@ -54,8 +54,8 @@ fn statement(text: &[u8]) -> bool {
     is("reset") || is("discard") || is("do") || is("execute") || is("load")
 }
 
-/// `before` ends where a parenthesis opens.
-fn called(before: &[u8], each: &mut impl FnMut(Touch<'_>)) {
+/// `before` ends where a parenthesis opens, and `within` begins there.
+fn called(before: &[u8], within: &[u8], each: &mut impl FnMut(Touch<'_>)) {
     let before = before.trim_ascii_end();
     let (name, rest) = match before.last() {
         // The end of a comment.
@@ -78,9 +78,39 @@ fn called(before: &[u8], each: &mut impl FnMut(Touch<'_>)) {
     if !quoted {
         folded.make_ascii_lowercase();
     }
+    if *folded == *b"set_config" {
+        if !ends_with_its_transaction(within) {
+            each(Touch::Command);
+        }
+        return;
+    }
     if (quoted || !is_harmless(folded)) && !is_target(rest) {
         each(Touch::Call(folded));
     }
+}
+
+/// Whether the last argument of `set_config` is plainly true.
+fn ends_with_its_transaction(within: &[u8]) -> bool {
+    let (mut depth, mut from) = (0, 0);
+    let mut quoted = false;
+    for (at, byte) in within.iter().enumerate() {
+        match byte {
+            // Quotes of other kinds and comments could hide where it ends.
+            b'\\' => return false,
+            b'$' if !within.get(at + 1).is_some_and(u8::is_ascii_digit) => return false,
+            b'\'' => quoted = !quoted,
+            _ if quoted => {}
+            b'/' | b'-' => return false,
+            b'(' => depth += 1,
+            b')' if depth == 0 => {
+                return within[from..at].trim_ascii().eq_ignore_ascii_case(b"true")
+            }
+            b')' => depth -= 1,
+            b',' if depth == 0 => from = at + 1,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// INSERT INTO and COPY have a table's columns in parentheses.
@@ -193,12 +223,34 @@ mod tests {
 
     #[test]
     fn calls_are_told_by_their_names() {
-        assert_eq!(of("select set_config('a.b', $1, false)"), ["set_config"]);
-        assert_eq!(of("select PG_CATALOG.Set_Config ('a', lower('b'), true)"), ["set_config"]);
         assert_eq!(of("call s.\"P q\"(1)"), ["P q"]);
         assert_eq!(of("select a.f(g(1))"), ["f", "g"]);
         assert_eq!(of("select f /* x */ (1)"), ["!"]);
         assert_eq!(of(&format!("select {}(1)", "f".repeat(64))), ["!"]);
+    }
+
+    #[test]
+    fn a_setting_for_the_transaction_only_is_none_of_the_sessions() {
+        for text in [
+            "select set_config('a.b', $1, true)",
+            "select PG_CATALOG.Set_Config ('a', lower('b, c)'), TRUE )",
+            "select set_config('role', $2, true), set_config('search_path', 'a''b', true)",
+        ] {
+            assert_eq!(of(text), [""; 0], "{text}");
+        }
+        for text in [
+            "select set_config('a.b', $1, false)",
+            "select set_config('a', 'b', $1)",
+            "select set_config('a', 'b', not true)",
+            "select set_config('a', E'\\'', false), ' , true)'",
+            "select set_config('a', $q$'$q$, false), ' , true)'",
+            "select set_config('a', 'b', false /* , true) */)",
+            "select set_config('a', 'b', false -- , true)\n)",
+            "select set_config('a', 'b', true",
+        ] {
+            assert_eq!(of(text), ["!"], "{text}");
+        }
+        assert_eq!(of("select set_config('a', f(1), true)"), ["f"]);
     }
 
     #[test]

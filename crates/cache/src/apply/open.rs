@@ -37,7 +37,7 @@ type Parts = HashMap<u32, Touched, RandomState>;
 enum Current {
     #[default]
     Nobody,
-    Ordinary,
+    Ordinary(u32),
     Streamed(u32),
 }
 
@@ -56,9 +56,9 @@ pub(super) struct Touched {
 pub(super) struct Stray;
 
 impl Open {
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, xid: u32) {
         self.ordinary.clear();
-        self.current = Current::Ordinary;
+        self.current = Current::Ordinary(xid);
     }
 
     pub(super) fn streaming(&mut self, xid: u32) {
@@ -70,7 +70,7 @@ impl Open {
     pub(super) fn touch(&mut self, xid: u32, add: impl FnOnce(&mut Touched)) -> Result<(), Stray> {
         let top = match self.current {
             Current::Nobody => return Err(Stray),
-            Current::Ordinary => {
+            Current::Ordinary(_) => {
                 add(&mut self.ordinary);
                 self.ordinary.limit(TAGS_OF_ONE_MAX);
                 return Ok(());
@@ -93,16 +93,22 @@ impl Open {
     pub(super) fn touch_current(&mut self, add: impl FnOnce(&mut Touched)) {
         let xid = match self.current {
             Current::Streamed(top) => top,
-            Current::Nobody | Current::Ordinary => 0,
+            Current::Nobody | Current::Ordinary(_) => 0,
         };
         // Between transactions there is nothing to add to.
         let _nobodys = self.touch(xid, add);
     }
 
-    /// The streamed transactions that have touched this table so far.
-    pub(super) fn streamed_with(&self, table: u32) -> Vec<u32> {
-        let touches = |parts: &Parts| parts.values().any(|part| part.tables.contains(&table));
-        self.streamed.iter().filter(|(_, parts)| touches(parts)).map(|(xid, _)| *xid).collect()
+    /// The transactions that have touched this table so far and are not told to their ends. An
+    /// ordinary one, too, may be told up to its middle.
+    pub(super) fn touched(&self, table: u32) -> Vec<u32> {
+        let touches = |part: &Touched| part.tables.contains(&table);
+        let streamed = self.streamed.iter().filter(|(_, parts)| parts.values().any(touches));
+        let ordinary = match self.current {
+            Current::Ordinary(xid) if touches(&self.ordinary) => Some(xid),
+            _ => None,
+        };
+        streamed.map(|(xid, _)| *xid).chain(ordinary).collect()
     }
 
     /// Adds to everything that has touched one of these tables.

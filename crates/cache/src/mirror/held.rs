@@ -314,7 +314,9 @@ impl Mirrors {
         }
         let shown = queue.commits.front().map_or(applied, |first| first.end - 1);
         self.shown.fetch_max(shown, Ordering::SeqCst);
-        let number = queue.commits.front().map_or(settled, |first| first.number - 1);
+        // Commits before the first one here were none of the mirrors', and need not be visible yet.
+        let first = queue.commits.front().map_or(u64::MAX, |first| first.number - 1);
+        let number = first.min(settled);
         self.number.fetch_max(number, Ordering::AcqRel);
         if !gone.is_empty() {
             self.follow_all(&queue);

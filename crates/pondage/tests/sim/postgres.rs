@@ -165,6 +165,8 @@ pub struct Postgres {
     pub(crate) committing: Option<u64>,
     /// The transaction has made its session unlike others.
     pub(crate) made_other: bool,
+    /// It was made so by what cannot be noticed.
+    pub(crate) became: bool,
     /// Messages taken from the input.
     pub(crate) taken: u64,
     pub(crate) asked: VecDeque<Asked>,
@@ -217,6 +219,7 @@ impl Postgres {
             changes: Vec::new(),
             committing: None,
             made_other: false,
+            became: false,
             taken: 0,
             asked: VecDeque::new(),
             session: values.clone(),

@@ -8,7 +8,7 @@ use crate::data::{Change, Row, STARTED};
 use crate::ledger::Deed;
 use crate::postgres::{
     failure, frame_into, plain, set, After, Asked, CopyIn, Other, Outcome, Portal, Postgres,
-    Transaction, UNKNOWN,
+    Transaction, REPORTED, UNKNOWN,
 };
 
 /// A write that waits so long for a lock may be undone.
@@ -49,6 +49,10 @@ impl Postgres {
     /// deallocate NAME | deallocate all | discard all
     /// ```
     pub(crate) fn statement(&mut self, portal: &mut Portal, limit: usize, simple: bool) -> Outcome {
+        if portal.text.contains("pg_catalog.pg_settings") {
+            self.survey();
+            return Outcome::Done;
+        }
         let query = plain(&portal.text, &portal.values);
         let words: Vec<&str> = query.split_whitespace().collect();
         let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
@@ -116,6 +120,7 @@ impl Postgres {
                 self.wrote(query);
             }
             "become" => {
+                self.became = true;
                 self.made_other |= self.transaction == Transaction::Block;
                 set(&mut self.values, "search_path", "other");
                 complete(&mut self.held, "SET");
@@ -137,13 +142,11 @@ impl Postgres {
             "set" => {
                 let value: Vec<&str> = words.iter().skip(2).copied().collect();
                 let value = value.strip_prefix(&["="]).unwrap_or(&value).join(" ");
-                let inside = self.transaction == Transaction::Block;
-                self.made_other |= inside && words.get(1) == Some(&"search_path");
                 set(&mut self.values, words.get(1).unwrap_or(&""), &value);
                 complete(&mut self.held, "SET");
             }
             "reset" => {
-                self.reset(words.get(1).unwrap_or(&""));
+                self.reset(words.get(1).unwrap_or(&"").trim_matches('"'));
                 complete(&mut self.held, "RESET");
             }
             "select" => return self.select(&portal.text, &portal.values, simple),
@@ -204,6 +207,17 @@ impl Postgres {
         Outcome::Done
     }
 
+    /// The pooler's own: what is set and not reported.
+    fn survey(&mut self) {
+        let reported =
+            |name: &str| REPORTED.iter().any(|(known, _)| name.eq_ignore_ascii_case(known));
+        for (name, value) in self.values.iter().filter(|(name, _)| !reported(name)) {
+            let row = ["s", name, value].map(|field| Some(field.as_bytes()));
+            reply::put_data_row(&mut self.held, &row);
+        }
+        reply::put_command_complete(&mut self.held, "SELECT");
+    }
+
     fn change(&mut self, change: Change) {
         if let Some(data) = &self.data {
             let mut data = data.borrow_mut();
@@ -235,8 +249,9 @@ impl Postgres {
             None => {
                 let other = match (other, self.made_other) {
                     (false, _) => Other::No,
-                    (true, false) => Other::Maybe,
-                    (true, true) => Other::Yes,
+                    // Nobody has seen it, so it stays with the server.
+                    (true, false) if self.became => Other::Maybe,
+                    (true, _) => Other::Yes,
                 };
                 let own = self.changes.clone();
                 let (read, message) = (read.clone(), self.taken - 1);

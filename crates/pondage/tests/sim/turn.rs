@@ -333,6 +333,8 @@ impl World {
             ToControl::Redefined { database } => self.redefine(&database),
             // Its tables are published from the beginning.
             ToControl::Defined { .. } => {}
+            // Its client has gone; no other process has clients.
+            ToControl::CancelElsewhere { .. } => {}
             ToControl::Cancel { server, pid, key, .. } => {
                 self.cancels.push((due, pid, key, server));
             }

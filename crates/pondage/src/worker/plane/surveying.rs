@@ -103,8 +103,13 @@ impl Surveys {
         names.extend(custom);
         let called = touched.calls.iter().map(|name| String::from_utf8_lossy(name).into_owned());
         // What clients have written goes in last: nothing is replaced in it.
-        let names = names.into_iter().map(|name| name.to_ascii_lowercase());
-        SURVEY.replace("CUSTOM", &array(names)).replace("CALLED", &array(called))
+        let custom = array(names.into_iter().map(|name| name.to_ascii_lowercase()));
+        if touched.calls.is_empty() {
+            return NAMED.replace("CUSTOM", &custom) + SETTINGS;
+        }
+        let called = array(called);
+        let head = CALLED.replace("CUSTOM", &custom).replace("CALLED", &called);
+        head + SETTINGS + &FUNCTIONS.replace("CALLED", &called)
     }
 }
 
@@ -122,7 +127,22 @@ fn array(texts: impl Iterator<Item = String>) -> String {
 
 /// Rows: what it is, its name, its value. `s`: a setting; `f`: a function, and whether it may change
 /// a session.
-const SURVEY: &str = r#"WITH RECURSIVE called(root, name) AS (
+const SETTINGS: &str = r#"known AS (SELECT name, setting, source FROM pg_catalog.pg_settings)
+SELECT 's', name, setting FROM known WHERE source = 'session'
+  AND name NOT IN ('seed', 'transaction_isolation', 'transaction_read_only', 'transaction_deferrable')
+UNION ALL SELECT 's', n, pg_catalog.current_setting(n, true) FROM custom
+  WHERE pg_catalog.current_setting(n, true) <> ''
+    AND pg_catalog.lower(n) NOT IN (SELECT name FROM known)
+UNION ALL SELECT 's', 'role', pg_catalog.current_setting('role')
+  WHERE pg_catalog.current_setting('role') <> 'none'"#;
+
+/// In front of [`SETTINGS`] where no function was called that is not known.
+const NAMED: &str = r#"WITH custom AS (
+  SELECT n COLLATE pg_catalog."C" AS n FROM pg_catalog.unnest(CUSTOM) n),
+"#;
+
+/// In front of it where some were: what they call, and the names in their bodies.
+const CALLED: &str = r#"WITH RECURSIVE called(root, name) AS (
   SELECT n, n COLLATE pg_catalog."C" FROM pg_catalog.unnest(CALLED) n
   UNION SELECT c.root, m[1] COLLATE pg_catalog."C" FROM called c
     JOIN pg_catalog.pg_proc p ON p.proname = c.name::pg_catalog.name AND p.pronamespace <> 11,
@@ -137,14 +157,10 @@ custom AS (
   UNION SELECT m[1] COLLATE pg_catalog."C" FROM bodies,
     pg_catalog.regexp_matches(prosrc, '([A-Za-z_][A-Za-z0-9_$]*(?:[.][A-Za-z_][A-Za-z0-9_$]*)+)', 'g') m
     WHERE NOT own),
-known AS (SELECT name, setting, source FROM pg_catalog.pg_settings)
-SELECT 's', name, setting FROM known WHERE source = 'session'
-  AND name NOT IN ('seed', 'transaction_isolation', 'transaction_read_only', 'transaction_deferrable')
-UNION ALL SELECT 's', n, pg_catalog.current_setting(n, true) FROM custom
-  WHERE pg_catalog.current_setting(n, true) <> ''
-    AND pg_catalog.lower(n) NOT IN (SELECT name FROM known)
-UNION ALL SELECT 's', 'role', pg_catalog.current_setting('role')
-  WHERE pg_catalog.current_setting('role') <> 'none'
+"#;
+
+/// Behind it: what is to be known of each.
+const FUNCTIONS: &str = r#"
 UNION ALL SELECT 'f', n, (SELECT pg_catalog.bool_or(CASE WHEN own
       THEN name IN ('set_config', 'query_to_xml', 'query_to_xmlschema', 'query_to_xml_and_xmlschema')
       ELSE pg_catalog.lower(prosrc) ~ E'(^|;|\\m(begin|then|else|loop))\\s*(set|reset)\\M(?!\\s+local\\M)|\\m(execute|discard)\\M'
