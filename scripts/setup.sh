@@ -92,6 +92,8 @@ if [ "$for_what" = test ]; then
     want javac openjdk-17-jdk-headless
     want mvn maven
     want go golang-go
+    # PostgreSQL's own suites come from its source package.
+    want dpkg-source dpkg-dev
     # What Redis answers is asked of Redis; a build of one's own may be named.
     [ -n "${PONDAGE_REDIS_SERVER:-}" ] || want redis-server redis-server
     have cargo && ! cargo fmt --version >/dev/null 2>&1 && missing="$missing rustfmt"

@@ -147,6 +147,23 @@ fn start_up_parameters_of_many_clients_are_kept_over_one_server() {
 }
 
 #[test]
+fn an_encoding_is_reported_as_the_server_reports_it_however_it_is_spelled() {
+    let servers = OneServer::start();
+    let spellings = ["'utf-8'", "Unicode", "iso-8859-1", "Shift_JIS", "windows-1252", "sql_ascii"];
+    for spelling in spellings {
+        let parameters = [
+            ("user", APP),
+            ("database", servers.database.name.as_str()),
+            ("client_encoding", spelling),
+        ];
+        let mut client =
+            WireClient::login_with(&servers.gateway.address(), APP_PASSWORD, &parameters);
+        let reported = client.parameters["client_encoding"].clone();
+        assert_eq!(client.one("show client_encoding"), reported, "{spelling}");
+    }
+}
+
+#[test]
 fn a_start_up_parameter_that_the_server_refuses_is_told_to_its_client_only() {
     let servers = OneServer::start();
     let address = servers.gateway.address();

@@ -22,7 +22,7 @@ use wire::pg::frontend::{self, tag};
 use wire::pg::sqlstate;
 use wire::pg::startup::{self, FirstPacket};
 
-use super::options;
+use super::{encoding, options};
 use crate::control::messages::Identity;
 
 /// A password or SASL message: PostgreSQL's PG_MAX_AUTH_TOKEN_LENGTH, its header apart.
@@ -479,7 +479,7 @@ fn wish(startup: &startup::Startup<'_>, tls: TlsState, out: &mut Vec<u8>) -> Res
             }
             name if name.starts_with("_pq_.") => unknown.push(name),
             name if options::is_name(name) => {
-                wish.settings.push((name.to_owned(), encoding_as_reported(name, value)));
+                wish.settings.push((name.to_owned(), value.to_owned()));
             }
             name => {
                 return Err(Refused::new(
@@ -487,6 +487,12 @@ fn wish(startup: &startup::Startup<'_>, tls: TlsState, out: &mut Vec<u8>) -> Res
                     format!("invalid start-up parameter name \"{}\"", name.escape_default()),
                 ))
             }
+        }
+    }
+    for (name, value) in &mut wish.settings {
+        // Some drivers check what is reported, and whether statements may be shared depends on it.
+        if name.eq_ignore_ascii_case("client_encoding") {
+            *value = encoding::as_reported(value);
         }
     }
     if wish.user.is_empty() {
@@ -514,16 +520,6 @@ fn replication(value: &str) -> Result<Option<String>, Refused> {
             format!("invalid value for parameter \"replication\": \"{}\"", value.escape_default()),
         )
         .hint("Valid values are: \"false\", 0, \"true\", 1, \"database\".")),
-    }
-}
-
-/// PostgreSQL reports `UTF8` whatever spelling it was asked for, and some drivers check that.
-fn encoding_as_reported(name: &str, value: &str) -> String {
-    let utf8 = ["utf8", "utf-8", "unicode"].iter().any(|known| known.eq_ignore_ascii_case(value));
-    if name.eq_ignore_ascii_case("client_encoding") && utf8 {
-        "UTF8".to_owned()
-    } else {
-        value.to_owned()
     }
 }
 

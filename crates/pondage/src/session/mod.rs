@@ -4,6 +4,7 @@
 
 pub mod cache_commands;
 pub mod client;
+pub mod encoding;
 pub mod explain;
 pub mod login;
 pub mod names;
