@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs suites of PostgreSQL and of its drivers directly and through Pondage, and compares.
 
-    differences.py [SUITE ...] [--mode session] [--mode transaction] [--short] [--page FILE]
+    differences.py [SUITE ...] [--mode session] [--mode transaction] [--short] [--slow] [--page FILE]
 
 The suites come from the package registries, in pinned versions, and are installed below `--out`.
 Each run has a PostgreSQL of its own. Every test whose outcome through Pondage is not that of the
@@ -14,6 +14,7 @@ import json
 import pathlib
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -30,7 +31,10 @@ ABSENT = "absent"
 
 
 class Expected:
-    """Lines of `SUITE MODE: TEST -- reason`; with `MODE?` the test may also come out alike."""
+    """Lines of `SUITE MODE: TEST -- reason`; with `MODE?` the test may also come out alike.
+
+    There a name that ends with `*` stands for all that begin so.
+    """
 
     def __init__(self, path: pathlib.Path, suites: set[str]):
         self.tests: dict[tuple[str, str], dict[str, bool]] = {}
@@ -41,15 +45,23 @@ class Expected:
             listed = self.tests.setdefault((match["suite"], match["mode"]), {})
             listed[match["test"]] = bool(match["maybe"])
 
+    @staticmethod
+    def names(listed: dict[str, bool], test: str) -> bool:
+        return test in listed or any(
+            maybe and name.endswith("*") and test.startswith(name[:-1])
+            for name, maybe in listed.items()
+        )
+
     def check(self, suite: str, mode: str, direct: dict, through: dict, whole: bool) -> list[str]:
         """What speaks against the list. In a part of a suite fewer tests differ."""
         listed = self.tests.get((suite, mode), {})
         wrong = []
-        for test in sorted(direct.keys() | through.keys() | (set(listed) if whole else set())):
+        certain = {test for test, maybe in listed.items() if whole and not maybe}
+        for test in sorted(direct.keys() | through.keys() | certain):
             a, b = direct.get(test, ABSENT), through.get(test, ABSENT)
-            if a != b and test not in listed:
+            if a != b and not self.names(listed, test):
                 wrong.append(f"{suite} {mode}: {test}: {a} directly, {b} through Pondage")
-            elif whole and a == b and test in listed and not listed[test]:
+            elif whole and a == b and listed.get(test) is False:
                 wrong.append(f"{suite} {mode}: {test}: listed, and {a} in both")
         return wrong
 
@@ -64,7 +76,7 @@ def run(suite, side: str, arguments) -> dict[str, str]:
     directory.chmod(0o755)
     try:
         home = arguments.out / suite.name
-        with stage.place(suite, side, home, directory / "run", kept) as place:
+        with stage.place(suite, side, home, directory / "run", kept, arguments.slow) as place:
             results = suite.run(home, place, arguments.short)
             for log in (directory / "run").glob("postgres/log"):
                 shutil.copy(log, kept / "postgres.log")
@@ -83,11 +95,15 @@ def count(results: dict[str, str]) -> dict[str, int]:
 
 
 def main() -> int:
+    # As an interrupt: what was started is ended, and its directories are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     suites = drivers.all_suites()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("suite", nargs="*", help=f"of {', '.join(suites)}; without: all")
     parser.add_argument("--mode", action="append", choices=stage.SIDES[1:])
     parser.add_argument("--short", action="store_true", help="the selection that make test runs")
+    parser.add_argument("--slow", action="store_true",
+                        help="with a slow network on both sides of Pondage")
     parser.add_argument("--differences", type=pathlib.Path, default=HERE / "differences.txt")
     parser.add_argument("--out", type=pathlib.Path, default=stage.ROOT / "target/suites")
     parser.add_argument("--page", help="a page whose table to replace")

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import socket
 import sys
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 from drivers.base import Place, Suite  # noqa: E402
 from pondage_bench.pgwire import Client, Endpoint, PgError  # noqa: E402
-from pondage_bench.postgres import Cluster  # noqa: E402
+from pondage_bench.postgres import Cluster, Upstream  # noqa: E402
 from pondage_bench.processes import Supervisor, free_port, stage, wait_until  # noqa: E402
 
 DIRECT, SESSION, TRANSACTION = SIDES = "direct", "session", "transaction"
@@ -32,7 +33,7 @@ method = "trust"
 mode = "{mode}"
 pool_size = 60
 [databases."*"]
-host = "{directory}"
+host = "{host}"
 port = {server_port}
 """
 
@@ -47,9 +48,13 @@ def binary() -> pathlib.Path:
 
 @contextlib.contextmanager
 def place(
-    suite: Suite, side: str, home: pathlib.Path, directory: pathlib.Path, kept: pathlib.Path
+    suite: Suite, side: str, home: pathlib.Path, directory: pathlib.Path, kept: pathlib.Path,
+    slow: bool,
 ) -> Iterator[Place]:
-    """A fresh cluster with the suite's database, reached directly or through Pondage."""
+    """A fresh cluster with the suite's database, reached directly or through Pondage.
+
+    Where it is `slow`, there is a slow network on both sides of Pondage.
+    """
     with Supervisor(directory) as supervisor:
         cluster = Cluster(supervisor, settings=SETTINGS | suite.settings)
         cluster.bindir = suite.bindir(home) or cluster.bindir
@@ -62,19 +67,47 @@ def place(
                 client.query(statement)
         port = cluster.port
         if side != DIRECT:
-            port = free_port()
-            start_pondage(supervisor, upstream, side, port, kept)
+            host, to = str(upstream.socket_directory), cluster.port
+            if slow:
+                host, to = "127.0.0.1", start_slow(supervisor, cluster.port, kept)
+            port = start_pondage(supervisor, upstream, side, host, to, kept)
+            if slow:
+                port = start_slow(supervisor, port, kept)
         yield Place(
             "127.0.0.1", port, upstream.user, suite.database, upstream.socket_directory,
             cluster.port, cluster.bindir, supervisor.subdirectory("work"), kept,
         )
 
 
-def start_pondage(supervisor, upstream, mode: str, port: int, kept: pathlib.Path) -> None:
+def start_slow(supervisor: Supervisor, to: int, kept: pathlib.Path) -> int:
+    """A slow way to the port `to`; the port to go there by."""
+    port = free_port()
+    # As whoever runs this: the checkout may be closed to the service user.
+    process = supervisor.start(
+        "slow network", [sys.executable, ROOT / "tests/suites/slow.py", port, to],
+        log=kept / "slow.log", as_service=False,
+    )
+
+    def complaint() -> str | None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 5).close()
+        except OSError as error:
+            return str(error)
+        return None
+
+    wait_until("the slow network listened", START_SECONDS, complaint, process)
+    return port
+
+
+def start_pondage(
+    supervisor: Supervisor, upstream: Upstream, mode: str, host: str, to: int, kept: pathlib.Path
+) -> int:
+    """In front of the server at `host` and the port `to`; the port for its clients."""
+    port = free_port()
     directory = supervisor.subdirectory("pondage")
     configuration = directory / "pondage.toml"
     supervisor.write(configuration, CONFIGURATION.format(
-        port=port, mode=mode, directory=upstream.socket_directory, server_port=upstream.port,
+        port=port, mode=mode, host=host, server_port=to,
     ))
     process = supervisor.start(
         "pondage", [stage(binary(), directory), "serve", "-c", configuration],
@@ -91,3 +124,4 @@ def start_pondage(supervisor, upstream, mode: str, port: int, kept: pathlib.Path
         return None
 
     wait_until("Pondage answered", START_SECONDS, complaint, process)
+    return port

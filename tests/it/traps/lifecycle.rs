@@ -1,5 +1,8 @@
 //! Traps 11, 13, 14 and 17: clients that vanish, cancels, servers that die, statement mode.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use wire::pg::backend::tag;
@@ -8,7 +11,7 @@ use wire::pg::startup;
 use super::batch::{tags, Batch};
 use super::servers::{OneServer, TwoServers};
 use super::statements::error_code;
-use crate::kit::{cluster, wait, Config, WireClient};
+use crate::kit::{cluster, wait, Config, Gateway, WireClient};
 
 /// Runs until it is cancelled.
 const LONG: &str = "select pg_sleep(600)";
@@ -181,6 +184,74 @@ fn trap_13_a_cancel_that_comes_as_the_query_ends_never_hits_the_next_one() {
     }
     assert!(cancelled > 0, "no cancel ever hit its query");
     assert_eq!(one.one("select 'alive'"), "alive");
+}
+
+/// A way to a server that keeps CancelRequests until they are let go, and then drops them.
+struct SlowCancels {
+    port: u16,
+    release: mpsc::Sender<()>,
+    arrived: mpsc::Receiver<()>,
+}
+
+impl SlowCancels {
+    fn to(server: u16) -> SlowCancels {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        let (release, released) = mpsc::channel();
+        let (arrives, arrived) = mpsc::channel();
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                let mut client = client.expect("a connection");
+                let mut first = [0; 8];
+                client.read_exact(&mut first).expect("a first packet");
+                // The code of a CancelRequest.
+                if first[4..] == 80_877_102_u32.to_be_bytes() {
+                    let _ = arrives.send(());
+                    let _ = released.recv();
+                    continue;
+                }
+                let mut there = TcpStream::connect(("127.0.0.1", server)).expect("PostgreSQL");
+                there.write_all(&first).expect("PostgreSQL reads");
+                let ends = [(&client, &there), (&there, &client)].map(|(from, to)| {
+                    (from.try_clone().expect("a socket"), to.try_clone().expect("a socket"))
+                });
+                for (mut from, mut to) in ends {
+                    std::thread::spawn(move || {
+                        let _ = std::io::copy(&mut from, &mut to);
+                        let _ = to.shutdown(Shutdown::Both);
+                    });
+                }
+            }
+        });
+        SlowCancels { port, release, arrived }
+    }
+}
+
+/// PostgreSQL may signal twice, and a client that has seen the end of its request sends its next
+/// statement on the same connection.
+#[test]
+fn trap_13_who_cancels_is_kept_until_postgresql_has_heard_it() {
+    for workers in [1, 2_i64] {
+        let database = cluster().database();
+        let way = SlowCancels::to(cluster().port);
+        let config = Config::of(&database)
+            .set("runtime.workers", workers)
+            .set(&format!("databases.{}.host", database.name), "127.0.0.1")
+            .set(&format!("databases.{}.port", database.name), i64::from(way.port))
+            .set(&format!("databases.{}.tls_mode", database.name), "disable");
+        let gateway = Gateway::start(config);
+        let mut client = gateway.client(&database);
+        let pid = client.one("begin; select pg_backend_pid()");
+        Batch::new().query(LONG).to(&mut client);
+        wait_for_sleep(&pid);
+        let (number, key) = client.key.clone().expect("BackendKeyData");
+        let mut asker = WireClient::connect(&gateway.address());
+        asker.put(|out| startup::put_cancel(out, number, &key));
+        way.arrived.recv().expect("the request reaches the server");
+        asker.expect_silence(QUIET);
+        way.release.send(()).expect("the way is there");
+        assert!(asker.until_closed().is_empty(), "a CancelRequest is never answered");
+    }
 }
 
 #[test]

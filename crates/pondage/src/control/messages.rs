@@ -90,6 +90,7 @@ pub enum ToControl {
     /// [`ToWorker::CancelDone`] whatever comes of it.
     Cancel {
         server: Ref,
+        asker: Option<Ref>,
         upstream: Arc<PoolConfig>,
         ends: Ends,
         pid: u32,
@@ -274,6 +275,11 @@ pub enum ToWorker {
     },
     CancelDone {
         server: Ref,
+        asker: Option<Ref>,
+    },
+    /// Nothing that this CancelRequest has set off is under way any more.
+    CancelHeard {
+        asker: Ref,
     },
     /// Parser and catalogues have looked at a statement. An error is one that may pass (the
     /// database can't be reached); the shape is judged again later.
@@ -335,6 +341,7 @@ pub enum ToWorker {
     Server(Box<crate::worker::MovedServer>),
     /// Between workers: cancel what this client does, if the key is right.
     CancelKey {
+        asker: Option<Ref>,
         slot: u32,
         generation: u32,
         secret: u32,

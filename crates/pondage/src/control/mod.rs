@@ -207,10 +207,10 @@ impl Control {
                 self.tell(client.worker, ToWorker::LoggedIn { client, right });
             }
             ToControl::Derive { client, password } => self.derive(client, password).await,
-            ToControl::Cancel { server, upstream, ends, pid, key } => {
+            ToControl::Cancel { server, asker, upstream, ends, pid, key } => {
                 let _permit = self.cancels.acquire().await;
                 self.dialer.cancel(&upstream, &ends, pid, &key).await;
-                self.tell(server.worker, ToWorker::CancelDone { server });
+                self.tell(server.worker, ToWorker::CancelDone { server, asker });
             }
             ToControl::Judge { worker, config, proven, shape, text } => {
                 let pool =

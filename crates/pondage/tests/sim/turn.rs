@@ -335,8 +335,8 @@ impl World {
             ToControl::Defined { .. } => {}
             // Its client has gone; no other process has clients.
             ToControl::CancelElsewhere { .. } => {}
-            ToControl::Cancel { server, pid, key, .. } => {
-                self.cancels.push((due, pid, key, server));
+            ToControl::Cancel { server, asker, pid, key, .. } => {
+                self.cancels.push((due, pid, key, server, asker));
             }
             other => return Err(format!("the control plane was asked {other:?}")),
         }

@@ -60,6 +60,9 @@ pub(crate) struct Post {
     pub(crate) mail: Mail,
 }
 
+/// A CancelRequest under way: when it arrives, the process id, the key, the server, who asked.
+type Cancel = (u64, u32, Vec<u8>, Ref, Option<Ref>);
+
 pub struct World {
     pub(crate) plan: Plan,
     pub(crate) random: StdRng,
@@ -75,7 +78,7 @@ pub struct World {
     pub(crate) cancellers: HashMap<(usize, u32), Vec<u8>>,
     pub(crate) post: Vec<Post>,
     /// Cancels on their way to a server.
-    pub(crate) cancels: Vec<(u64, u32, Vec<u8>, Ref)>,
+    pub(crate) cancels: Vec<Cancel>,
     pub(crate) lingering: Vec<(usize, u32)>,
     pub(crate) unwritten: Vec<(usize, u32, bool)>,
     answers: Vec<oneshot::Receiver<Result<(), String>>>,
@@ -400,11 +403,11 @@ impl World {
             }
             self.ledger.note(at, std::mem::take(&mut server.model.deeds));
         }
-        let due = |(due, ..): &(u64, u32, Vec<u8>, Ref)| *due <= self.now;
+        let due = |(due, ..): &Cancel| *due <= self.now;
         let (now, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.cancels).into_iter().partition(due);
         self.cancels = later;
-        for (_, pid, key, reference) in now {
+        for (_, pid, key, reference, asker) in now {
             let server = &mut self.servers[pid as usize - 1];
             if server.key == key && !server.gone {
                 if !server.model.is_quiet() && server.wakes.is_some() {
@@ -414,7 +417,7 @@ impl World {
                 server.model.cancel();
             }
             let due = self.now + self.random.random_range(0..3_000);
-            let mail = Mail::Tell(ToWorker::CancelDone { server: reference });
+            let mail = Mail::Tell(ToWorker::CancelDone { server: reference, asker });
             self.post.push(Post { due, plane: reference.worker.into(), mail });
         }
     }

@@ -13,8 +13,8 @@ use super::lending::removed;
 use super::login::{key_number, key_parts};
 use super::{Effect, Place, Plane};
 use crate::config::{CacheMode, Config};
-use crate::control::messages::{Command, Shutdown, ToControl, ToWorker};
-use crate::session::client::{Hold, Phase};
+use crate::control::messages::{Command, Ref, Shutdown, ToControl, ToWorker};
+use crate::session::client::{Client, Hold, Phase};
 use crate::session::login::Refused;
 
 /// A command whose answer has to wait.
@@ -43,7 +43,8 @@ impl Plane {
             | ToWorker::PasswordChecked { .. }
             | ToWorker::Derived { .. } => self.login_answer(message),
             ToWorker::PeerNamed { client, name } => self.peer_named(client, name),
-            ToWorker::CancelDone { server } => {
+            ToWorker::CancelDone { server, asker } => {
+                self.cancel_heard(asker);
                 if let Some(conn) = self.servers.find(server.slot, server.generation) {
                     conn.cancels = conn.cancels.saturating_sub(1);
                     self.settle_server(server.slot);
@@ -70,14 +71,17 @@ impl Plane {
             ToWorker::Reload { config, tls } => self.reload(config, tls.is_some()),
             ToWorker::Shutdown(shutdown) => self.shut_down(shutdown),
             ToWorker::Wanted { pool, worker } => self.wanted(&pool, worker),
-            ToWorker::CancelKey { slot, secret, .. } => self.cancel_client(slot, secret),
+            ToWorker::CancelKey { asker, slot, secret, .. } => {
+                self.cancel_client(asker, slot, secret)
+            }
+            ToWorker::CancelHeard { asker } => self.cancel_heard(Some(asker)),
             ToWorker::Judged { pool, shape, verdict, kept, definitions } => {
                 self.judged(&pool, shape, verdict);
                 self.plan_made(&pool, shape, kept, definitions);
             }
             ToWorker::Redefined { database } => self.redefined(&database),
             ToWorker::Ping { reply } => drop(reply.send(())),
-            ToWorker::CancelRequest { number, key } => self.cancel_requested(number, &key),
+            ToWorker::CancelRequest { number, key } => self.cancel_by_key(None, number, &key),
             ToWorker::Client { .. }
             | ToWorker::HandshakeFailed
             | ToWorker::Doors { .. }
@@ -95,56 +99,84 @@ impl Plane {
     }
 
     /// A CancelRequest has come in; the key says at which worker its client is.
-    pub(super) fn cancel_requested(&mut self, number: u32, key: &[u8]) {
+    pub(super) fn cancel_requested(&mut self, asker: u32, number: u32, key: &[u8]) {
+        self.clients[asker].hold = Hold::Control;
+        let asker = self.reference(asker);
+        self.cancel_by_key(Some(asker), number, key);
+    }
+
+    /// None asks: another process has it from its client.
+    fn cancel_by_key(&mut self, asker: Option<Ref>, number: u32, key: &[u8]) {
         let (Some((worker, slot)), Ok(secret)) = (key_parts(number), key.try_into()) else {
-            return;
+            return self.cancel_heard(asker);
         };
         let secret = u32::from_be_bytes(secret);
         if worker == self.worker {
-            self.cancel_client(slot, secret);
+            self.cancel_client(asker, slot, secret);
         } else if usize::from(worker) < self.config.runtime.workers {
-            let message = ToWorker::CancelKey { slot, generation: 0, secret };
+            let message = ToWorker::CancelKey { asker, slot, generation: 0, secret };
             self.effects.push(Effect::Peer(worker, message));
         } else {
-            self.cancel_elsewhere(number, secret);
+            self.cancel_elsewhere(asker, number, secret);
         }
     }
 
-    fn cancel_elsewhere(&mut self, number: u32, secret: u32) {
+    /// The client may be an earlier process's, which is told; whether it does something is not known.
+    fn cancel_elsewhere(&mut self, asker: Option<Ref>, number: u32, secret: u32) {
         let key = secret.to_be_bytes().to_vec();
         self.effects.push(Effect::Control(ToControl::CancelElsewhere { number, key }));
+        self.cancel_heard(asker);
     }
 
-    /// Cancels what a client is waiting for: on its server, or in its pool's queue. For an idle
-    /// client it does nothing.
-    fn cancel_client(&mut self, slot: u32, secret: u32) {
-        let number = key_number(self.worker, slot);
-        let Some(client) = self.clients.get_mut(slot) else {
-            return self.cancel_elsewhere(number, secret);
-        };
-        if !bool::from(client.secret.to_be_bytes().ct_eq(&secret.to_be_bytes())) {
-            return self.cancel_elsewhere(number, secret);
+    /// Closes the connection that a CancelRequest came by. Until then its sender waits: what it
+    /// sends next on the cancelled connection must not be hit by a signal that is late.
+    fn cancel_heard(&mut self, asker: Option<Ref>) {
+        let Some(asker) = asker else { return };
+        if asker.worker != self.worker {
+            self.effects.push(Effect::Peer(asker.worker, ToWorker::CancelHeard { asker }));
+        } else if self.clients.find(asker.slot, asker.generation).is_some() {
+            self.close_client(asker.slot, None);
         }
+    }
+
+    /// Cancels what a client does, and tells who asked for it as soon as nothing is under way.
+    fn cancel_client(&mut self, asker: Option<Ref>, slot: u32, secret: u32) {
+        let key = secret.to_be_bytes();
+        let knows = |client: &Client| bool::from(client.secret.to_be_bytes().ct_eq(&key));
+        if !self.clients.get(slot).is_some_and(knows) {
+            return self.cancel_elsewhere(asker, key_number(self.worker, slot), secret);
+        }
+        match self.cancel_work(slot) {
+            Some(server) => self.cancel_server_for(server, asker),
+            None => self.cancel_heard(asker),
+        }
+    }
+
+    /// Cancels what a client is waiting for in its pool's queue, or names the server that is to be
+    /// told. For an idle client it does nothing.
+    fn cancel_work(&mut self, slot: u32) -> Option<u32> {
+        let client = self.clients.get_mut(slot)?;
         // After an error made here the client awaits no other before its Sync.
         if client.skips {
-            return;
+            return None;
         }
         if client.hold == Hold::Waiting && client.is_pooled() {
             let at = client.pool as usize;
             client.hold = Hold::No;
             self.pools[at].pool.leave(slot);
             self.drop_request(slot);
-            return;
+            return None;
         }
         if client.hold == Hold::Stream {
             client.hold = Hold::No;
-            return self.drop_request_that(slot, "It was waiting for the read cache.");
+            self.drop_request_that(slot, "It was waiting for the read cache.");
+            return None;
         }
         if client.unit.is_some() {
             return self.cancel_unit(slot);
         }
         let server = client.server;
-        let Some(conn) = self.servers.get(server) else { return };
+        let conn = self.servers.get(server)?;
         let before_its_turn = client.hold == Hold::SetUp
             || (client.queued_resume && conn.server.is_quiet() && !client.batch_open);
         if before_its_turn && conn.server.status() == TxStatus::Idle {
@@ -155,9 +187,9 @@ impl Plane {
                 self.drop_request(slot);
                 self.settle_server(server);
             }
-        } else if !conn.server.is_quiet() {
-            self.cancel_server(server);
+            return None;
         }
+        (!conn.server.is_quiet()).then_some(server)
     }
 
     /// The client's request has not been sent to a server: it is answered as PostgreSQL answers

@@ -378,6 +378,11 @@ impl Plane {
 
     /// Asks PostgreSQL to cancel what this server does.
     pub(super) fn cancel_server(&mut self, server: u32) {
+        self.cancel_server_for(server, None);
+    }
+
+    /// The same for a CancelRequest, whose sender waits until PostgreSQL has heard it.
+    pub(super) fn cancel_server_for(&mut self, server: u32, asker: Option<Ref>) {
         let conn = &mut self.servers[server];
         conn.cancels += 1;
         let pool = &mut self.pools[conn.pool as usize];
@@ -385,6 +390,7 @@ impl Plane {
         let reference = Ref { worker: self.worker, slot: server, generation: conn.generation };
         self.effects.push(Effect::Control(ToControl::Cancel {
             server: reference,
+            asker,
             upstream: pool.config.clone(),
             ends: conn.ends,
             pid: conn.pid,

@@ -90,8 +90,7 @@ impl Plane {
                 return length;
             }
             Ok(Some((First::Cancel { pid, key }, _))) => {
-                self.cancel_requested(pid, &key);
-                self.close_client(slot, None);
+                self.cancel_requested(slot, pid, &key);
             }
             Ok(Some((First::Start, length))) => {
                 self.start(slot);

@@ -223,25 +223,28 @@ impl Plane {
         }
     }
 
-    /// The client of a statement among others wants it cancelled.
-    pub(super) fn cancel_unit(&mut self, slot: u32) {
-        let Some(unit) = &self.clients[slot].unit else { return };
+    /// The client of a statement among others wants it cancelled: maybe by this server, which
+    /// is then to be told.
+    pub(super) fn cancel_unit(&mut self, slot: u32) -> Option<u32> {
+        let unit = self.clients[slot].unit.as_ref()?;
         let server = unit.server;
         if server == NONE {
             self.travel_alone(slot, Why::Again);
-            return self.drop_request(slot);
+            self.drop_request(slot);
+            return None;
         }
         let owner = Owner(slot);
         let writes = self.rides_train(slot);
         let conn = &mut self.servers[server];
         if conn.server.is_dying() {
-            return;
+            return None;
         }
         if conn.server.works_for() == Some(owner) {
             conn.server.cancelling = Some(owner);
             self.empty_carrier(server);
-            self.cancel_server(server);
-        } else if !writes {
+            return Some(server);
+        }
+        if !writes {
             conn.server.disown(owner);
             conn.carrier.leave(owner, false);
             if let Some(unit) = &mut self.clients[slot].unit {
@@ -253,6 +256,7 @@ impl Plane {
         } else if let Some(unit) = &mut self.clients[slot].unit {
             unit.cancelled = !unit.done;
         }
+        None
     }
 
     /// Cancels what a server works on, if that was wished for before it was its turn.
