@@ -10,6 +10,7 @@ mod coalescing;
 mod demo;
 mod docs;
 mod drivers;
+mod hosts;
 mod kit;
 mod pgbouncer_ini;
 mod procedure_commands;

@@ -17,12 +17,13 @@ use super::source::Source;
 use super::value::{escaped, is_name, Value};
 use super::{
     Address, Auth, AuthMethod, AuthQuery, CacheConfig, CacheMode, Calls, ChannelBinding, Coalesce,
-    Database, Freshness, Host, Listen, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions,
+    Database, Freshness, Listen, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions,
     ProcedureOptions, Redis, Runtime, ServerTls, ServerTlsMode, Telemetry, UpstreamOptions, User,
 };
 
 mod admission;
 mod cache;
+mod hosts;
 mod procedures;
 mod redis;
 
@@ -441,20 +442,16 @@ impl Builder<'_> {
         let options = self.pool(scope);
         self.certificate_pair(scope, "tls_cert", "tls_key");
         self.readable(scope, "tls_ca", files::check_certificates);
+        let (host, port, several) = self.hosts(scope);
         let values = self.values(scope);
-        let host = match values.text("host") {
-            Some(text) if text.starts_with('/') => Host::Unix(PathBuf::from(text)),
-            Some(text) => Host::Tcp(text),
-            None => Host::Tcp(default::SERVER_HOST.to_owned()),
-        };
         let mode = values.text("tls_mode").and_then(|word| ServerTlsMode::from_name(&word));
         let binding =
             values.text("channel_binding").and_then(|word| ChannelBinding::from_name(&word));
-        let port = values.count("port").and_then(|port| u16::try_from(port).ok());
         Database {
             upstream: UpstreamOptions {
                 host,
-                port: port.unwrap_or(default::SERVER_PORT),
+                port,
+                several,
                 dbname: values.text("dbname"),
                 user: values.text("user"),
                 password: values.secret("password"),

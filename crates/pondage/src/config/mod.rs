@@ -17,6 +17,7 @@ mod definition;
 mod document;
 mod environment;
 mod files;
+mod hosts;
 mod load;
 mod mirror;
 pub(crate) mod nearest;
@@ -36,6 +37,7 @@ mod words;
 pub use definition::{Definition, Head};
 pub use environment::Environment;
 pub use files::FILE_MAX;
+pub use hosts::{SessionAttrs, Several};
 pub use load::{reload, Flags, Inputs};
 pub use mirror::{MirrorDefinition, TableName};
 pub use pgbouncer::{import, options_of_pgbouncer, Imported};
@@ -215,6 +217,7 @@ pub struct Database {
 pub struct UpstreamOptions {
     pub host: Host,
     pub port: u16,
+    pub several: Several,
     /// None: the name the client asked for.
     pub dbname: Option<String>,
     /// None: the client's user. Some: the forced user.
@@ -505,6 +508,7 @@ pub struct PoolConfig {
 pub struct Upstream {
     pub host: Host,
     pub port: u16,
+    pub several: Several,
     pub database: String,
     pub user: String,
     /// None: only trust, peer and certificates can work.

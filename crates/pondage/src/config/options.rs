@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::value::{Kind, Value};
 use super::{
     AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenTlsMode,
-    LogFormat, PoolMode, ProcedureMode, ServerTlsMode,
+    LogFormat, PoolMode, ProcedureMode, ServerTlsMode, SessionAttrs,
 };
 
 /// Where an option may stand.
@@ -532,13 +532,21 @@ pub static TABLE: &[Row] = &[
     row(DATABASE, "url", Kind::Url, Preset::None, &[],
         "The server in one line, `postgres://user:password@host:port/dbname?sslmode=require`, \
          instead of the keys it says. Parameters: sslmode, sslrootcert, sslcert, sslkey, \
-         application_name, channel_binding, connect_timeout, host, port, dbname, user, password."),
+         application_name, channel_binding, connect_timeout, target_session_attrs, host, port, \
+         dbname, user, password."),
     row(DATABASE, "host", Kind::Host, Preset::Text(default::SERVER_HOST), &["host"],
         "Name or address of the server, or the directory of its Unix socket. `localhost` uses the \
-         Unix socket when there is one."),
-    row(DATABASE, "port", Kind::Count { least: 1, most: 65_535 },
-        Preset::Count(default::SERVER_PORT as u32), &["port"],
-        "Port of the server."),
+         Unix socket when there is one. Names and addresses may be a list, `\"db1,db2\"` \
+         ([Several hosts](pooling.md#several-hosts))."),
+    row(DATABASE, "port", Kind::Ports, Preset::Text("5432"), &["port"],
+        "Port of the server; of a list of hosts, the port of all, or a list with one for each."),
+    row(DATABASE, "target_session_attrs", Kind::Choice(SessionAttrs::WORDS),
+        Preset::Text(SessionAttrs::Any.name()), &[],
+        "Which servers will do, with the meanings of libpq; all but `any` need PostgreSQL 14."),
+    row(DATABASE, "load_balance_hosts", Kind::Choice(&["disable", "round-robin"]),
+        Preset::Text("disable"), &["load_balance_hosts"],
+        "Of a list of hosts, whether new connections go to the one that did last time, or to all \
+         in turn."),
     row(DATABASE, "dbname", Kind::Name, Preset::None, &["dbname"],
         "The server's name for the database; without it, the name the client asks for."),
     row(DATABASE, "user", Kind::Name, Preset::None, &["user"],

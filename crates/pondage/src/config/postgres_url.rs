@@ -22,6 +22,7 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("channel_binding", "channel_binding"),
     ("application_name", "application_name"),
     ("connect_timeout", "connect_timeout"),
+    ("target_session_attrs", "target_session_attrs"),
 ];
 
 pub fn has_scheme(text: &str) -> bool {
@@ -44,12 +45,14 @@ pub(super) fn parse(url: &str) -> Result<Said, Problem> {
     let mut said: Vec<(&'static str, String)> = Vec::new();
     let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
-    let (host, port) = host_and_port(place).ok_or_else(|| wrong("has a malformed host"))?;
-    if place.contains(',') {
-        return Err(wrong("names several hosts, which is not supported"));
-    }
-    let parts =
-        [("host", host), ("port", port), ("dbname", path), ("user", user), ("password", password)];
+    let (host, port) = hosts_and_ports(place).ok_or_else(|| wrong("has a malformed host"))?;
+    let parts = [
+        ("host", host.as_str()),
+        ("port", &port),
+        ("dbname", path),
+        ("user", user),
+        ("password", password),
+    ];
     for (name, text) in parts.into_iter().filter(|(_, text)| !text.is_empty()) {
         let value = decode(text)
             .ok_or_else(|| wrong(&format!("has a malformed % sequence in its {name}")))?;
@@ -87,6 +90,21 @@ pub(super) fn parse(url: &str) -> Result<Said, Problem> {
         return Err(wrong("has a password but no user"));
     }
     Ok(said)
+}
+
+/// The hosts and ports of `host:port,host,[address]:port`, each as a list: where one host of
+/// several says a port, the others have the usual one.
+fn hosts_and_ports(place: &str) -> Option<(String, String)> {
+    let places: Vec<(&str, &str)> = place.split(',').map(host_and_port).collect::<Option<_>>()?;
+    let hosts: Vec<&str> = places.iter().map(|(host, _)| *host).collect();
+    let ports: Vec<&str> = match places.iter().all(|(_, port)| port.is_empty()) {
+        true => Vec::new(),
+        false if places.len() == 1 => vec![places[0].1],
+        false => {
+            places.iter().map(|(_, port)| if port.is_empty() { "5432" } else { port }).collect()
+        }
+    };
+    Some((hosts.join(","), ports.join(",")))
 }
 
 /// `host`, `host:port` or `[address]:port`, still percent-encoded.

@@ -108,7 +108,11 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
         coalesce_depth: nearest!(coalesce_depth, default::COALESCE_DEPTH),
         coalesce_short: nearest!(coalesce_short, default::COALESCE_SHORT),
         coalesce_stall: nearest!(coalesce_stall, default::COALESCE_STALL),
-        cache: nearest!(cache, config.cache.mode),
+        // Its stream follows one server; these may be on another.
+        cache: match database.upstream.several.others.is_empty() {
+            true => nearest!(cache, config.cache.mode),
+            false => CacheMode::Off,
+        },
         cache_freshness: nearest!(cache_freshness, config.cache.freshness),
         cache_max_lag: nearest!(cache_max_lag, config.cache.max_lag),
         max_database_clients: database.max_client_connections,
@@ -119,6 +123,7 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
         upstream: Upstream {
             host: database.upstream.host.clone(),
             port: database.upstream.port,
+            several: database.upstream.several.clone(),
             database: database.upstream.dbname.clone().unwrap_or_else(|| name.to_owned()),
             user: upstream_user,
             password,

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::hosts::HOSTS_MAX;
 use super::options::{default, limit};
 use super::report::{Code, Problem};
 use super::{Address, Definition, MirrorDefinition};
@@ -31,6 +32,8 @@ pub enum Kind {
     Name,
     /// A name, an address, or a directory that starts with a slash.
     Host,
+    /// A port, or a list with one for each host.
+    Ports,
     Choice(&'static [&'static str]),
     /// A file; a relative one starts at the directory of the configuration file.
     Path,
@@ -192,6 +195,7 @@ impl Kind {
             Kind::Text => "text".to_owned(),
             Kind::Name => "a name of 1 to 63 bytes".to_owned(),
             Kind::Host => "a host name, an address, or a directory that starts with /".to_owned(),
+            Kind::Ports => "a port from 1 to 65535, or a list of ports".to_owned(),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
             Kind::Path => "a file name".to_owned(),
             Kind::Permissions => "octal permission bits such as \"0770\"".to_owned(),
@@ -264,7 +268,8 @@ impl Kind {
                 .filter(|text| is_name(text))
                 .map(|text| Value::Text(text.to_owned()))
                 .ok_or_else(unfit),
-            Kind::Host => read_host(name, raw, unfit),
+            Kind::Host => read_hosts(name, raw, unfit),
+            Kind::Ports => read_ports(raw).map(Value::Text).ok_or_else(unfit),
             Kind::Secret | Kind::Url => {
                 plain_text(raw).filter(|text| !text.is_empty()).map(Value::Secret).ok_or_else(unfit)
             }
@@ -307,7 +312,11 @@ impl Kind {
         let fits = match self {
             Kind::Flag => matches!(raw, Raw::Flag(_) | Raw::Bare(_)),
             Kind::Count { .. } => matches!(raw, Raw::Integer { .. } | Raw::Bare(_)),
-            Kind::Workers | Kind::Duration { .. } | Kind::Size { .. } | Kind::Permissions => {
+            Kind::Workers
+            | Kind::Ports
+            | Kind::Duration { .. }
+            | Kind::Size { .. }
+            | Kind::Permissions => {
                 matches!(raw, Raw::Integer { .. } | Raw::Bare(_) | Raw::Text(_))
             }
             Kind::Addresses
@@ -504,11 +513,36 @@ fn read_permissions(raw: &Raw<'_>) -> Option<u32> {
     (bits <= 0o777).then_some(bits)
 }
 
-fn read_host(name: &str, raw: &Raw<'_>, unfit: impl Fn() -> Problem) -> Result<Value, Problem> {
+/// One host, or several with commas between them.
+fn read_hosts(name: &str, raw: &Raw<'_>, unfit: impl Fn() -> Problem) -> Result<Value, Problem> {
     let text = plain_text(raw).ok_or_else(&unfit)?;
-    if text.contains(',') {
-        return Err(unfit().note("several hosts of one database are not supported"));
+    let hosts: Vec<&str> = text.split(',').collect();
+    if hosts.len() > HOSTS_MAX {
+        return Err(unfit().note(format!("a database has at most {HOSTS_MAX} hosts")));
     }
+    if hosts.len() > 1 && hosts.iter().any(|host| host.is_empty()) {
+        return Err(unfit().note("a host of the list has no name"));
+    }
+    if hosts.len() > 1 && hosts.iter().any(|host| host.starts_with('/')) {
+        return Err(unfit().note("a list has names and addresses, not directories of sockets"));
+    }
+    for host in hosts {
+        check_host(name, host, &unfit)?;
+    }
+    Ok(Value::Text(text))
+}
+
+/// The numbers of ports, with commas between them.
+fn read_ports(raw: &Raw<'_>) -> Option<String> {
+    let text = match raw {
+        Raw::Integer { value, octal: false } => value.to_string(),
+        other => plain_text(other)?,
+    };
+    let is_port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+    text.split(',').all(is_port).then_some(text)
+}
+
+fn check_host(name: &str, text: &str, unfit: impl Fn() -> Problem) -> Result<(), Problem> {
     let is_directory = text.starts_with('/');
     let is_address = text.parse::<IpAddr>().is_ok();
     if !is_directory && !is_address && text.contains(':') {
@@ -516,7 +550,7 @@ fn read_host(name: &str, raw: &Raw<'_>, unfit: impl Fn() -> Problem) -> Result<V
     }
     let is_name = |c: char| !c.is_whitespace() && !c.is_control() && c != '/';
     match !text.is_empty() && (is_directory || text.chars().all(is_name)) {
-        true => Ok(Value::Text(text)),
+        true => Ok(()),
         false => Err(unfit()),
     }
 }

@@ -117,6 +117,13 @@ fn databases(facts: &Facts<'_>) -> Vec<Vec<Value>> {
     database_names(facts).into_iter().filter_map(|name| database(facts, name)).collect()
 }
 
+fn host_text(host: &Host) -> String {
+    match host {
+        Host::Tcp(host) => host.clone(),
+        Host::Unix(directory) => directory.display().to_string(),
+    }
+}
+
 fn database(facts: &Facts<'_>, name: &str) -> Option<Vec<Value>> {
     let section = facts.config.databases.get(name).or_else(|| facts.config.databases.get("*"))?;
     // Of a user that no section names: what the database itself says.
@@ -124,10 +131,8 @@ fn database(facts: &Facts<'_>, name: &str) -> Option<Vec<Value>> {
     let pools: Vec<&PoolSnapshot> =
         facts.pools.iter().filter(|pool| pool.database == name).collect();
     let upstream = &section.upstream;
-    let host = match &upstream.host {
-        Host::Tcp(host) => host.clone(),
-        Host::Unix(directory) => directory.display().to_string(),
-    };
+    let others = upstream.several.others.iter().map(|(host, _)| host);
+    let host = [&upstream.host].into_iter().chain(others).map(host_text).collect::<Vec<_>>();
     let database = match &upstream.dbname {
         Some(dbname) => Value::text(dbname.clone()),
         None if name == "*" => Value::Null,
@@ -135,7 +140,7 @@ fn database(facts: &Facts<'_>, name: &str) -> Option<Vec<Value>> {
     };
     Some(vec![
         Value::text(name.to_owned()),
-        Value::text(host),
+        Value::text(host.join(",")),
         Value::from(u32::from(upstream.port)),
         database,
         Value::optional(upstream.user.clone()),

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, NoTls, Row, Statement};
 use wire::pg::auth::Secret;
@@ -166,7 +167,21 @@ impl Task {
         }
     }
 
+    /// Any host of the database can answer.
     async fn connect(&self, dialer: &Dialer) -> Result<(Client, Statement), String> {
+        let mut answer = Err("there is no host".to_owned());
+        for place in dialer.turns.order(&self.upstream, Instant::now()) {
+            let (upstream, sql) = (self.upstream.at(place), self.sql.clone());
+            let task = Task { upstream, sql, limit: self.limit };
+            answer = task.connect_here(dialer).await;
+            if answer.is_ok() {
+                break;
+            }
+        }
+        answer
+    }
+
+    async fn connect_here(&self, dialer: &Dialer) -> Result<(Client, Statement), String> {
         let deadline = Deadline::after(self.limit);
         let connected = match dialer.shortcut(&self.upstream) {
             Some(socket) => {

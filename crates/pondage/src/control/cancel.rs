@@ -46,11 +46,20 @@ impl Dialer {
         let upstream = &config.upstream;
         let dialed = match (ends, &upstream.host) {
             (Ends::Tcp { remote, .. }, host) => {
-                let host = match host {
-                    Host::Tcp(name) => name.clone(),
-                    Host::Unix(_) => remote.ip().to_string(),
+                let mut dialed = match host {
+                    Host::Tcp(name) => self.dial_address(upstream, name, *remote, deadline).await,
+                    Host::Unix(_) => {
+                        let name = remote.ip().to_string();
+                        self.dial_address(upstream, &name, *remote, deadline).await
+                    }
                 };
-                self.dial_address(upstream, &host, *remote, deadline).await
+                // The address is the server's; its certificate may have another host's name.
+                for (host, _) in &upstream.several.others {
+                    if let (Err(_), Host::Tcp(name)) = (&dialed, host) {
+                        dialed = self.dial_address(upstream, name, *remote, deadline).await;
+                    }
+                }
+                dialed
             }
             (Ends::Unix { port, .. }, Host::Unix(directory)) => {
                 self.dial_unix(&socket_path(directory, *port), deadline).await

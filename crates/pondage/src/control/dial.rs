@@ -22,6 +22,7 @@ use tokio_rustls::TlsConnector;
 use wire::pg::startup;
 
 use super::client_tls::ClientTls;
+use super::hosts::Turns;
 use super::keys::KeyCache;
 use super::transport::{Transport, Wire};
 use crate::config::{ChannelBinding, Host, ServerTlsMode, Upstream};
@@ -51,6 +52,7 @@ pub struct Dialer {
     pub tls: ClientTls,
     pub keys: KeyCache,
     pub opening: Semaphore,
+    pub(super) turns: Turns,
     /// Who was refused over the Unix socket of `localhost` (pg_hba.conf may ask for `peer` there)
     /// and so goes by TCP until the next RELOAD. A plain mutex: never held across an await.
     refused: Mutex<HashSet<(u16, String, String)>>,
@@ -123,6 +125,7 @@ impl Default for Dialer {
             tls: ClientTls::default(),
             keys: KeyCache::default(),
             opening: Semaphore::new(OPENING_MAX),
+            turns: Turns::default(),
             refused: Mutex::default(),
         }
     }
@@ -135,10 +138,15 @@ pub fn shortcut(upstream: &Upstream) -> Option<PathBuf> {
     let insists = !matches!(tls.mode, ServerTlsMode::Disable | ServerTlsMode::Prefer)
         || tls.binding == ChannelBinding::Require;
     match &upstream.host {
-        Host::Tcp(name) if name == "localhost" && !insists => SOCKET_DIRECTORIES
-            .iter()
-            .map(|directory| socket_path(Path::new(directory), upstream.port))
-            .find(|path| path.exists()),
+        // A list has no sockets: cancel requests find their server by its address.
+        Host::Tcp(name)
+            if name == "localhost" && !insists && upstream.several.others.is_empty() =>
+        {
+            SOCKET_DIRECTORIES
+                .iter()
+                .map(|directory| socket_path(Path::new(directory), upstream.port))
+                .find(|path| path.exists())
+        }
         _ => None,
     }
 }

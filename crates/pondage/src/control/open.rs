@@ -48,8 +48,8 @@ impl Dialer {
         Ok(Opened { link, ends, parameters, pid, key, tls })
     }
 
-    /// As [`Dialer::open`], for who stays on this thread.
-    pub(crate) async fn start(
+    /// As [`Dialer::open`], on the one host that `config` names first.
+    pub(super) async fn start_at(
         &self,
         config: &PoolConfig,
         proven: Option<Credential>,

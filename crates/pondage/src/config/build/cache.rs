@@ -46,7 +46,9 @@ impl Builder<'_> {
             self.complain(given, problem);
         }
         for (name, database) in databases {
-            if database.upstream.user.is_some() {
+            // With several hosts it is not cached.
+            let several = !database.upstream.several.others.is_empty();
+            if several || database.upstream.user.is_some() {
                 continue;
             }
             if let Some(given) = caching(settings, name) {

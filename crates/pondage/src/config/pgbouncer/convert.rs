@@ -305,6 +305,10 @@ impl Convert {
             let message = "abstract Unix sockets are missing";
             return self.complain(Problem::new(Code::BadValue, message), &said.place);
         }
+        if host.contains(',') && !database.pairs.contains_key("load_balance_hosts") {
+            let names = ("load_balance_hosts", "load_balance_hosts");
+            self.take_text(scope, names, &Raw::Bare("round-robin"), &said);
+        }
         self.take_text(scope, ("host", "host"), &Raw::Bare(&host), &said);
     }
 

@@ -235,7 +235,7 @@ pub(super) static DATABASES: &[Known] = &[
     ignored("datestyle", AS_SERVER),
     taken("dbname", DATABASE, "dbname", Turn::Same),
     joined("host", "`host`; without one, `unix_socket_dir`"),
-    ignored("load_balance_hosts", "missing, as lists of hosts are"),
+    taken("load_balance_hosts", DATABASE, "load_balance_hosts", Turn::Same),
     taken("max_db_client_connections", DATABASE, "max_client_connections", Turn::Count),
     taken("max_db_connections", DATABASE, "max_server_connections", Turn::Count),
     taken("min_pool_size", DATABASE, "min_pool_size", Turn::Count),

@@ -162,6 +162,7 @@ fn quotes_comments_and_repetitions() {
     assert_eq!(config.pool("say \"hi\"", "you").expect("known").upstream.user, "me");
     let twice = config.pool("twice", "me").expect("known");
     assert_eq!(twice.upstream.host, Host::Tcp("second".into()));
+    assert!(!twice.upstream.several.in_turn, "one host");
     // A section may come twice.
     assert_eq!(twice.mode, crate::config::PoolMode::Statement);
 }
@@ -269,7 +270,7 @@ fn wrong_files_are_refused_with_the_line() {
         ("[pgbouncer]\nlisten_addr = nobody.example\n", ":2:1", "no address to listen on"),
         ("[pgbouncer]\nunix_socket_mode = 999\n", ":2:1", "expected octal permission bits"),
         ("[pgbouncer]\nauth_file = /nowhere\n", ":2:1", "can't use /nowhere"),
-        ("[pgbouncer]\n[databases]\na = host=h1,h2\n", ":3:1", "several hosts"),
+        ("[pgbouncer]\n[databases]\na = host=h1,,h2\n", ":3:1", "no name"),
         ("[pgbouncer]\n[databases]\na = host=@abstract\n", ":3:1", "abstract Unix sockets"),
         ("[pgbouncer]\n[databases]\na = hsot=h\n", ":3:1", "did you mean `host`?"),
         ("[pgbouncer]\n[databases]\na = host\n", ":3:1", "is not `key=value`"),

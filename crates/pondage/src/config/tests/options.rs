@@ -32,6 +32,7 @@ fn other(row: &Row, file: &str) -> String {
         Kind::Text => "\"SELECT $1\"".to_owned(),
         Kind::Name => "\"somebody\"".to_owned(),
         Kind::Host => "\"db.example\"".to_owned(),
+        Kind::Ports => "\"6000\"".to_owned(),
         Kind::Choice(words) => {
             let default = row.default_value().map(|value| value.shown()).unwrap_or_default();
             let word = words.iter().rev().find(|word| **word != default).expect("two words");

@@ -3,8 +3,8 @@
 use wire::pg::auth::Secret;
 
 use super::super::{
-    reload, Address, AuthMethod, Config, Environment, Flags, Host, Origin, PoolMode, Refusal,
-    ServerTlsMode,
+    reload, Address, AuthMethod, CacheMode, Config, Environment, Flags, Host, Origin, PoolMode,
+    Refusal, ServerTlsMode, SessionAttrs,
 };
 use super::{environment, Directory};
 
@@ -125,6 +125,55 @@ fn urls_of_every_form_name_their_host() {
         let config = from(&text, &[], Flags::default());
         let upstream = &config.databases["app"].upstream;
         assert_eq!((&upstream.host, upstream.port), (&host, port), "{url}");
+    }
+}
+
+#[test]
+fn lists_of_hosts_have_one_port_or_one_each() {
+    let tcp = |host: &str, port: u16| (Host::Tcp(host.to_owned()), port);
+    for (text, expected) in [
+        ("host = \"a,b\"", vec![tcp("a", 5432), tcp("b", 5432)]),
+        ("host = \"a,b\"\nport = 7", vec![tcp("a", 7), tcp("b", 7)]),
+        ("host = \"a,::1,c\"\nport = \"7,8,9\"", vec![tcp("a", 7), tcp("::1", 8), tcp("c", 9)]),
+        ("url = \"postgres://a,b/x\"", vec![tcp("a", 5432), tcp("b", 5432)]),
+        (
+            "url = \"postgres://u@a:1,[::1]:2,c/x\"",
+            vec![tcp("a", 1), tcp("::1", 2), tcp("c", 5432)],
+        ),
+        ("url = \"postgres:///x?host=a,b&port=1,2\"", vec![tcp("a", 1), tcp("b", 2)]),
+    ] {
+        let text = format!("[cache]\nmode = \"auto\"\n[databases.app]\n{text}\n");
+        let pool = from(&text, &[], Flags::default()).pool("app", "ann").expect("known");
+        assert_eq!(pool.upstream.hosts(), expected, "{text}");
+        assert_eq!(pool.cache, CacheMode::Off, "its stream follows one server");
+    }
+    let url = "postgres://a,b/x?target_session_attrs=prefer-standby";
+    let text = format!("[databases.app]\nurl = \"{url}\"\nload_balance_hosts = \"round-robin\"\n");
+    let config = from(&text, &[], Flags::default());
+    let several = &config.databases["app"].upstream.several;
+    assert_eq!((several.target, several.in_turn), (SessionAttrs::PreferStandby, true));
+}
+
+#[test]
+fn lists_that_do_not_fit_are_refused_with_the_reason() {
+    let many = vec!["h"; 17].join(",");
+    for (text, code, why) in [
+        ("host = \"a,b\"\nport = \"1,2,3\"", "P0105", "`port` has 3 ports for 2 hosts"),
+        ("port = \"1,2\"", "P0105", "`port` has 2 ports for 1 hosts"),
+        ("port = \"1,\"", "P0105", "a list of ports"),
+        ("port = 0", "P0105", "a list of ports"),
+        ("host = \"a,,b\"", "P0105", "a host of the list has no name"),
+        ("host = \"a,/tmp\"", "P0105", "not directories of sockets"),
+        (&format!("host = \"{many}\""), "P0105", "at most 16 hosts"),
+        ("target_session_attrs = \"master\"", "P0105", "one of any, read-write"),
+        ("host = \"a,b\"\ncache = \"auto\"", "P0110", "a database with several hosts"),
+    ] {
+        let text = format!("[databases.app]\n{text}\n");
+        let report = Config::from_text(&text).expect_err("refused").to_string();
+        assert!(
+            report.contains(&format!("error[{code}]")) && report.contains(why),
+            "{text}{report}"
+        );
     }
 }
 

@@ -255,6 +255,7 @@ fn upstream(port: u16) -> Upstream {
         tls: super::server::no_tls(),
         connect_query: None,
         application_name: None,
+        several: crate::config::Several::default(),
     }
 }
 

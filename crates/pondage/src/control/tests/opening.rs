@@ -162,6 +162,7 @@ async fn a_server_that_accepts_and_says_nothing_is_given_up_after_connect_timeou
         tls: tls(ServerTlsMode::Prefer, None),
         connect_query: None,
         application_name: None,
+        several: crate::config::Several::default(),
     });
     config.connect_timeout = Duration::from_millis(50);
     let error = refused(&config).await;
@@ -296,6 +297,7 @@ async fn bytes_after_the_answer_to_the_tls_request_are_refused() {
         tls: tls(ServerTlsMode::Require, None),
         connect_query: None,
         application_name: None,
+        several: crate::config::Several::default(),
     });
     let error = refused(&config).await;
     assert!(error.message.contains("unencrypted bytes after it had agreed to TLS"), "{error:?}");

@@ -112,6 +112,7 @@ impl Server {
                 tls: no_tls(),
                 connect_query: None,
                 application_name: None,
+                several: crate::config::Several::default(),
             })
         }
     }

@@ -77,6 +77,7 @@ impl Rig {
             tls: no_tls(),
             connect_query: None,
             application_name: None,
+            several: crate::config::Several::default(),
         })
     }
 

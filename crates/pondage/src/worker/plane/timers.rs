@@ -95,6 +95,8 @@ impl Plane {
         let patience = match (failing.error.permanent, pool.config.wait_timeout) {
             (true, _) => Duration::ZERO,
             (false, wait) if wait.is_zero() => UNREACHABLE_WAIT,
+            // Another of several hosts may be about to take over.
+            (false, wait) if !pool.config.upstream.several.others.is_empty() => wait,
             (false, wait) => wait.min(UNREACHABLE_WAIT),
         };
         let Some(since) = before(now, patience) else { return };
