@@ -44,8 +44,8 @@ struct Ask {
 /// Which connection a look-up needs.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
-    host: Host,
-    port: u16,
+    /// All of them: lists that begin alike may lead to different servers.
+    hosts: Vec<(Host, u16)>,
     database: String,
     user: String,
 }
@@ -91,8 +91,7 @@ impl AuthQueries {
         ask: Ask,
     ) -> Result<(), String> {
         let key = Key {
-            host: upstream.host.clone(),
-            port: upstream.port,
+            hosts: upstream.hosts(),
             database: upstream.database.clone(),
             user: upstream.user.clone(),
         };

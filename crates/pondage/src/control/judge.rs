@@ -104,8 +104,8 @@ enum Told {
 /// A database. Several names in the configuration may mean one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Place {
-    host: Host,
-    port: u16,
+    /// All of them: lists that begin alike may lead to different servers.
+    hosts: Vec<(Host, u16)>,
     database: String,
 }
 
@@ -415,11 +415,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl Key {
     fn of(config: &PoolConfig) -> Key {
         let upstream = &config.upstream;
-        let place = Place {
-            host: upstream.host.clone(),
-            port: upstream.port,
-            database: upstream.database.clone(),
-        };
+        let place = Place { hosts: upstream.hosts(), database: upstream.database.clone() };
         let connect_query = upstream.connect_query.clone();
         Key { place, user: upstream.user.clone(), connect_query }
     }

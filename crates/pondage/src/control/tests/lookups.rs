@@ -167,3 +167,22 @@ async fn a_cancel_request_reaches_its_connection_with_and_without_tls() {
         assert!(said.contains("57014"), "{said}");
     }
 }
+
+/// Two databases whose lists began with the same host shared a connection for look-ups, which had
+/// gone on to the second host of one of them: the other's secrets came from there.
+#[tokio::test]
+async fn lists_that_begin_alike_have_their_own_look_ups() {
+    let mut asking = Asking::start("looking").await;
+    let other = Server::start().await;
+    other.run(USERS).await;
+    other.run("CREATE ROLE only_here LOGIN PASSWORD 'pencil'").await;
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+    let closed = nobody.local_addr().expect("address").port();
+    drop(nobody);
+    asking.pool.upstream.port = closed;
+    let second = |port| vec![(Host::Tcp("127.0.0.1".to_owned()), port)];
+    asking.pool.upstream.several.others = second(asking.server.cluster.port());
+    assert!(asking.knows("scram").await && !asking.knows("only_here").await);
+    asking.pool.upstream.several.others = second(other.cluster.port());
+    assert!(asking.knows("only_here").await);
+}
