@@ -209,6 +209,11 @@ impl Database {
     pub(crate) fn begin(&mut self) -> u64 {
         let xid = self.next;
         self.next += 1;
+        if self.next as u32 == 0 {
+            // The first ones of each round are no transactions'.
+            // Source: `FirstNormalTransactionId` in access/transam.h.
+            self.next += 3;
+        }
         self.running.insert(xid);
         self.open.insert(xid, Open::default());
         xid
