@@ -23,6 +23,10 @@ fn plan(seed: u64, fault: Option<Fault>, mirrors: u64) -> Plan {
         Some(Fault::WriteForgotten) => {
             Caching { slow: 0.8, freshness: "session", writes: 0.15, ..usual }
         }
+        // Copies are ready long before the stream has come as far, and others would wait for it.
+        Some(Fault::StandsTooSoon) => {
+            Caching { slow: 0.95, freshness: "bounded", writes: 0.3, ..usual }
+        }
         _ => usual,
     };
     plan.with(seed, caching)
