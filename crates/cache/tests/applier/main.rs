@@ -2,10 +2,16 @@
 
 use std::sync::Arc;
 
+use backend::moment::Moment;
 use backend::replication::{Changes, Old, PublishedTable};
 use cache::apply::{Applier, SUBTRANSACTIONS_MAX, TAGS_OF_ALL_MAX, TAGS_OF_ONE_MAX};
+use cache::mirror::budget::Budget;
+use cache::mirror::class::{Class, Collation};
+use cache::mirror::definition::{Column, Definition};
+use cache::mirror::held::State;
+use cache::mirror::wish::{Wanted, Wish};
 use cache::recipe::{Form, Precise, Recipe, Signature, Source, TableDeps, Value, Values};
-use cache::shared::Shared;
+use cache::shared::{Shared, Snapshot};
 use cache::tags::{Tag, Tags};
 use cache::value::{oid, Kind};
 use smallvec::SmallVec;
@@ -15,6 +21,8 @@ const ROOT: u32 = 10;
 const LEAF: u32 = 11;
 const ALONE: u32 = 20;
 const NEW: u32 = 30;
+
+const NOW: Moment = Moment(1);
 
 struct One(&'static str);
 
@@ -64,7 +72,9 @@ struct Followed {
 
 impl Followed {
     fn new() -> Followed {
-        let shared = Arc::new(Shared::new(Tags::new(1 << 20, 7), Box::new(|| {})));
+        let budget = Arc::new(Budget::new(1 << 20));
+        let shared = Shared::mirroring(Tags::new(1 << 20, 7), Box::new(|| {}), budget);
+        let shared = Arc::new(shared);
         let mut applier = Applier::new(shared.clone());
         applier.began(5, &tables());
         for oid in [LEAF, ALONE, NEW] {
@@ -87,6 +97,35 @@ impl Followed {
         let mut tags = SmallVec::new();
         assert!(recipe.tags(&One(value), &self.shared.tags, &mut tags));
         Answer { tags, version: self.shared.applied().number }
+    }
+
+    /// Somebody wants a mirror of this table, and the applier follows it from now on.
+    fn mirror(&mut self, oid: u32) -> Arc<Wish> {
+        let column = Column {
+            name: "id".to_owned(),
+            attnum: 1,
+            type_oid: oid::INT4,
+            type_modifier: -1,
+            class: Class::of(oid::INT4),
+            collation: Collation::Ordered,
+            not_null: true,
+            labels: Arc::from([]),
+        };
+        let (schema, name) = ("public".to_owned(), format!("t{oid}"));
+        let (columns, identity) = (vec![column], vec![0]);
+        let definition = Definition { oid, filenode: 1, schema, name, columns, identity };
+        let wanted = Wanted { definition, indexes: Vec::new() };
+        let wish = Arc::new(Wish::new(vec![wanted], true, NOW));
+        self.shared.mirrors.wish(&wish);
+        self.shared.mirrors.arrange(NOW, |_| true);
+        self.applier.look();
+        wish
+    }
+
+    /// PostgreSQL shows what this snapshot sees.
+    fn settle(&self, snapshot: &str) {
+        let snapshot = Snapshot::parse(snapshot.as_bytes()).expect("a snapshot");
+        self.shared.settle(snapshot, self.shared.starts());
     }
 
     fn by_id(&mut self, oid: u32, id: &'static str) -> Answer {
@@ -113,6 +152,40 @@ impl Followed {
 struct Answer {
     tags: SmallVec<[Tag; 8]>,
     version: u64,
+}
+
+#[test]
+fn a_mirror_is_not_copied_before_all_that_was_told_without_it_is_visible() {
+    let mut db = Followed::new();
+    db.settle("900:900:");
+    db.applier.begin(900);
+    db.insert(900, ALONE, "1");
+    db.commit(900);
+    let _wish = db.mirror(ALONE);
+    db.applier.begin(901);
+    db.insert(901, ALONE, "2");
+    db.commit(901);
+    db.settle("900:902:900");
+    assert!(db.shared.mirrors.next_copy().is_none(), "a copy would lack what 900 has done");
+    db.settle("902:902:");
+    assert!(db.shared.mirrors.next_copy().is_some());
+}
+
+#[test]
+fn a_mirror_is_not_made_of_a_transaction_that_was_told_in_part_before() {
+    let mut db = Followed::new();
+    db.settle("900:900:");
+    db.applier.begin(900);
+    db.insert(900, ALONE, "1");
+    let _wish = db.mirror(ALONE);
+    let mut copy = db.shared.mirrors.next_copy().expect("nothing is waited for");
+    db.commit(900);
+    copy.began("900:901:900", db.lsn).expect("a snapshot");
+    db.shared.mirrors.loaded(copy.finish().expect("an empty table"));
+    db.settle("901:901:");
+    db.shared.mirrors.stand(NOW);
+    let [info] = &db.shared.mirrors.info()[..] else { panic!("one mirror") };
+    assert!(matches!(info.state, State::Failed { .. }), "{:?}", info.state);
 }
 
 #[test]
