@@ -92,6 +92,8 @@ if [ "$for_what" = test ]; then
     want javac openjdk-17-jdk-headless
     want mvn maven
     want go golang-go
+    # psycopg2's source package asks it where PostgreSQL is.
+    want pg_config libpq-dev
     # PostgreSQL's own suites come from its source package.
     want dpkg-source dpkg-dev
     # What Redis answers is asked of Redis; a build of one's own may be named.
