@@ -5,22 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::kit::cluster::{Cluster, APP, APP_PASSWORD};
 use crate::kit::config::Config;
-use crate::kit::gateway::{Gateway, ADMIN_PASSWORD};
+use crate::kit::gateway::Gateway;
 use crate::kit::place::free_port;
 use crate::kit::{wait, Address, WireClient};
 
 fn config(ports: &[u16], target: &str) -> Config {
     let hosts = vec!["127.0.0.1"; ports.len()].join(",");
     let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
-    Config::default()
-        .set("auth.method", "scram")
-        .set("auth.admin_users", ["admin"])
-        .set("runtime.shutdown_timeout", "5s")
-        .set("pool.mode", "transaction")
-        .set("pool.pool_size", 5)
+    Config::base()
         .set("pool.server_login_retry", "100ms")
-        .set("users.app.password", APP_PASSWORD)
-        .set("users.admin.password", ADMIN_PASSWORD)
         .set("databases.app.host", hosts)
         .set("databases.app.port", ports.join(","))
         .set("databases.app.dbname", "postgres")

@@ -67,9 +67,14 @@ impl From<Vec<String>> for Value {
 }
 
 impl Config {
-    /// What most tests start from: transaction mode, SCRAM, the users `app` and `admin`, and
-    /// `database` under its own name with the role `app` of the same password.
+    /// What most tests start from: [`Config::base`], and `database` under its own name with the
+    /// role `app` of the same password.
     pub fn of(database: &Database) -> Config {
+        Config::base().database(&database.name)
+    }
+
+    /// Transaction mode, SCRAM, the users `app` and `admin`.
+    pub fn base() -> Config {
         Config::default()
             .set("auth.method", "scram")
             .set("auth.admin_users", ["admin"])
@@ -78,7 +83,6 @@ impl Config {
             .set("pool.pool_size", 5)
             .set("users.app.password", super::cluster::APP_PASSWORD)
             .set("users.admin.password", super::gateway::ADMIN_PASSWORD)
-            .database(&database.name)
     }
 
     /// Adds a database of the cluster under its own name.
