@@ -3,7 +3,8 @@
 //! Every new connection goes round the hosts until one accepts it and is what
 //! `target_session_attrs` asks for. The first try is for the host that did last time (or, with
 //! `load_balance_hosts = "round-robin"`, for the next one), so that a host that is down costs
-//! others nothing; one that could not be reached is tried last for a while. What a server is, it reports itself at log-in, from PostgreSQL 14 on.
+//! others nothing; one that could not be reached is tried last for a while. What a server is, it
+//! reports itself at log-in, from PostgreSQL 14 on.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

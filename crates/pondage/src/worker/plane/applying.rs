@@ -69,7 +69,7 @@ fn is_identity(name: &str) -> bool {
 }
 
 /// What turns a server with the settings `have` into one with `wanted`.
-fn steps<'a>(have: &Settings, wanted: &'a Settings, defaults: &Settings) -> Steps<'a> {
+fn steps<'a>(have: &'a Settings, wanted: &'a Settings, defaults: &Settings) -> Steps<'a> {
     let changes = have.changes_to(wanted);
     let mut steps = Steps { resets: Vec::new(), sets: Vec::new() };
     if changes.is_empty() {
@@ -86,11 +86,7 @@ fn steps<'a>(have: &Settings, wanted: &'a Settings, defaults: &Settings) -> Step
                 // In quotes, because a part of a name may be a reserved word.
                 steps.resets.push(format!("RESET \"{}\"", name.replace('.', "\".\"")));
             }
-            Change::Set { name, .. } if !is_identity(name) => {
-                let value = wanted.get(name).unwrap_or_default();
-                let name = wanted.iter().map(|(known, _)| known).find(|known| *known == name);
-                steps.sets.extend(name.map(|name| (name, value)));
-            }
+            Change::Set { name, value } if !is_identity(name) => steps.sets.push((name, value)),
             Change::Reset { .. } | Change::Set { .. } => {}
         }
     }
