@@ -158,16 +158,8 @@ fn run(
     };
     let before = takeover::take_links(&mut handed);
     let control_socket = config.runtime.control_socket.as_deref();
-    let Doors {
-        listeners,
-        addresses,
-        redis,
-        http,
-        control: control_door,
-        files,
-        mut surplus,
-        held,
-    } = Doors::open(&config.listen, control_socket, handed)?;
+    let Doors { listeners, addresses, redis, http, control: control_door, files, surplus, held } =
+        Doors::open(&config.listen, control_socket, handed)?;
     let mut house = House { held, files, pid_file: None };
     if takeover.is_none() {
         let written = config.runtime.pid_file.as_deref().map(|path| write_pid_file(path, None));
@@ -235,32 +227,14 @@ fn run(
         tokio::spawn(control.clone().run(asked, console));
         if let Some(listener) = http {
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            let retired = control.clone();
-            tokio::spawn(async move {
-                let retired = async move { retired.handed_over().await };
-                if let Err(error) = crate::http::serve(listener, process, retired).await {
-                    tracing::error!(event = "http_failed", %error, "the HTTP door is closed");
-                }
-            });
+            tokio::spawn(serve_http(listener, process, control.clone()));
         }
         for link in before {
             control.predecessors.add(link)?;
         }
         let watchdog = notify::watchdog(takeover.is_some());
         if let Some(takeover) = takeover {
-            let pid = takeover.pid;
-            if let Some(link) = takeover.serving()? {
-                control.predecessors.add(link)?;
-            }
-            surplus.iter_mut().for_each(Removed::take);
-            surplus.clear();
-            handover::lock(&house).files.iter_mut().for_each(Removed::take);
-            if let Some(path) = &control.config().runtime.pid_file {
-                match write_pid_file(path, Some(pid)) {
-                    Ok(written) => handover::lock(&house).pid_file = Some(written),
-                    Err(error) => tracing::warn!(event = "pid_file", "{error}"),
-                }
-            }
+            succeed(takeover, &control, &house, surplus)?;
         }
         if let Some(listener) = control_door {
             let listener = tokio::net::UnixListener::from_std(listener)?;
@@ -281,6 +255,42 @@ fn run(
     runtime.shutdown_timeout(RUNTIME_END);
     tracing::info!(event = "ended", duration_ms = began.elapsed().as_millis() as u64);
     served
+}
+
+async fn serve_http(
+    listener: tokio::net::TcpListener,
+    process: Arc<dyn Process>,
+    control: Arc<Control>,
+) {
+    let retired = async move { control.handed_over().await };
+    if let Err(error) = crate::http::serve(listener, process, retired).await {
+        tracing::error!(event = "http_failed", %error, "the HTTP door is closed");
+    }
+}
+
+/// The workers turn: this process serves from now on, and what the old one would have removed is
+/// ours.
+fn succeed(
+    takeover: Takeover,
+    control: &Control,
+    house: &Mutex<House>,
+    mut surplus: Vec<Removed>,
+) -> Result<(), Failed> {
+    let pid = takeover.pid;
+    if let Some(link) = takeover.serving()? {
+        control.predecessors.add(link)?;
+    }
+    surplus.iter_mut().for_each(Removed::take);
+    drop(surplus);
+    let mut house = handover::lock(house);
+    house.files.iter_mut().for_each(Removed::take);
+    if let Some(path) = &control.config().runtime.pid_file {
+        match write_pid_file(path, Some(pid)) {
+            Ok(written) => house.pid_file = Some(written),
+            Err(error) => tracing::warn!(event = "pid_file", "{error}"),
+        }
+    }
+    Ok(())
 }
 
 /// Tells the service manager that every worker turns, for ever.
