@@ -1,9 +1,10 @@
 //! An ini file of PgBouncer, run as it is and written as TOML.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::kit::cluster::{APP, APP_PASSWORD, SUPERUSER, SUPERUSER_PASSWORD};
-use crate::kit::{cluster, Database, Gateway, Tool, WireClient};
+use crate::kit::{cluster, Address, Database, Gateway, Tool, WireClient};
 
 const LOOKUP: &str = "SELECT rolname, rolpassword FROM pg_catalog.pg_authid WHERE rolname = $1";
 
@@ -130,4 +131,77 @@ fn what_import_writes_is_what_the_ini_means() {
     assert!(imported.stdout.contains(&format!("users_file = \"{users}\"")), "{imported:?}");
     let nowhere = Gateway::command(&["import", "/nowhere/pgbouncer.ini"], &[]);
     assert_eq!(nowhere.status.code(), Some(78), "{nowhere:?}");
+}
+
+#[test]
+fn the_console_sets_what_an_ini_may_say_until_the_next_reload() {
+    let database = cluster().database();
+    let gateway =
+        Gateway::start_ini(|port, at| ini((port, at), &database, "", "auth_type = trust"));
+    let size = |console: &mut WireClient| {
+        let config = console.table("show config");
+        let row = config.iter().find(|row| row["key"] == "default_pool_size").expect("a row");
+        row["value"].clone()
+    };
+    let mut console = console(&gateway);
+    let before = size(&mut console);
+    console.run("SET default_pool_size = '3'");
+    assert_eq!(size(&mut console), "3");
+    console.run("set pool_mode to transaction");
+    assert_eq!(gateway.client(&database).one("select 1"), "1");
+    assert_eq!(mode_of(&gateway, &database), "transaction");
+    // Who comes from now on is asked for a password.
+    console.run("set auth_type = 'scram-sha-256'");
+    let parameters = [("user", APP), ("database", database.name.as_str())];
+    let refused = WireClient::try_login(&gateway.address(), "wrong", &parameters);
+    assert_eq!(refused.err().expect("a wrong password").code, "28P01");
+    let ignored = console.query("set tcp_keepalive = 1");
+    let notice = ignored.iter().find(|reply| reply.tag == b'N').expect("a notice").complaint();
+    assert!(notice.message.contains("`tcp_keepalive` is ignored"), "{}", notice.message);
+    let refused = console.error("set default_pool_size = many");
+    assert_eq!(refused.code, "22023");
+    assert!(refused.detail.contains("SET on the console"), "{}", refused.detail);
+    let refused = console.error("set listen_port = 1");
+    assert_eq!(refused.code, "55P02", "{}", refused.message);
+    assert_eq!(size(&mut console), "3");
+    console.run("reload");
+    assert_eq!(size(&mut console), before);
+    assert_eq!(gateway.client(&database).one("select 2"), "2");
+    assert_eq!(mode_of(&gateway, &database), "session");
+}
+
+#[test]
+fn who_runs_it_needs_no_secret_for_the_console_at_its_socket() {
+    let database = cluster().database();
+    let main = "auth_type = scram-sha-256";
+    let gateway = Gateway::start_ini(|port, at| ini((port, at), &database, "", main));
+    let socket = Address::unix(gateway.directory.path(), gateway.port);
+    for user in ["pgbouncer", "pondage"] {
+        let mut owner = WireClient::login(&socket, user, "", "pgbouncer");
+        assert!(owner.one("show version").contains("ondage"));
+        owner.run("pause");
+        owner.run("resume");
+        // There alone, and nowhere else.
+        let of = |database: &str| [("user", user.to_owned()), ("database", database.to_owned())];
+        for (address, name) in
+            [(&gateway.address(), "pgbouncer"), (&socket, database.name.as_str())]
+        {
+            let parameters = of(name);
+            let parameters: Vec<_> = parameters.iter().map(|(k, v)| (*k, v.as_str())).collect();
+            assert!(WireClient::try_login(address, "", &parameters).is_err(), "{user} {name}");
+        }
+    }
+    // Another user of the system is one like all others.
+    if rustix::process::geteuid().is_root() {
+        let directory = gateway.directory.path();
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(directory, open).expect("a directory for all");
+        let other = Tool::psql(&gateway, &database)
+            .uid(65_534)
+            .env("PGHOST", &directory.display().to_string())
+            .args(["-U", "pgbouncer", "-d", "pgbouncer", "-c", "show version"])
+            .outcome();
+        other.expect_status(2);
+        assert!(other.stderr.contains("may not use the console"), "{}", other.stderr);
+    }
 }

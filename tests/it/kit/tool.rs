@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -62,6 +63,12 @@ impl Tool {
 
     pub fn env(mut self, name: &str, value: &str) -> Tool {
         self.command.env(name, value);
+        self
+    }
+
+    /// As another user of the system, which needs root.
+    pub fn uid(mut self, uid: u32) -> Tool {
+        self.command.uid(uid);
         self
     }
 

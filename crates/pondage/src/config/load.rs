@@ -1,6 +1,7 @@
 //! From flags, environment, file and defaults to a valid [`Config`], or to every reason why not.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::build::Builder;
 use super::document::{self, Sheet};
@@ -34,6 +35,16 @@ pub struct Inputs {
     url: Option<String>,
     environment: Environment,
     flags: Flags,
+    /// What SET on the console has said since: names and values. Each name stands there once.
+    console: Vec<(String, String)>,
+    /// As it was read last: SET does not read files again that may be half edited.
+    read: Option<Arc<Read>>,
+}
+
+/// What is in a configuration's file.
+pub(super) enum Read {
+    Toml(String),
+    Ini(pgbouncer::Ini),
 }
 
 #[derive(Clone)]
@@ -43,6 +54,12 @@ pub(super) enum Text {
     /// PgBouncer's.
     Ini(PathBuf),
     Given(String),
+}
+
+impl Inputs {
+    fn new(text: Text, environment: Environment, flags: Flags) -> Inputs {
+        Inputs { text, url: None, environment, flags, console: Vec::new(), read: None }
+    }
 }
 
 impl std::fmt::Debug for Inputs {
@@ -65,19 +82,19 @@ impl Config {
         flags: Flags,
     ) -> Result<Config, Report> {
         let text = file.map_or(Text::None, |path| Text::File(path.to_owned()));
-        load(Inputs { text, url: None, environment, flags })
+        load(Inputs::new(text, environment, flags))
     }
 
     /// From an ini file of PgBouncer.
     pub fn from_ini(file: &Path, environment: Environment, flags: Flags) -> Result<Config, Report> {
-        load(Inputs { text: Text::Ini(file.to_owned()), url: None, environment, flags })
+        load(Inputs::new(Text::Ini(file.to_owned()), environment, flags))
     }
 
     /// One server and every database on it. Clients log in with the user and password of the URL,
     /// who may use the console too; without a password everybody may come in, and only from this
     /// machine.
     pub fn from_url(url: &str, environment: Environment, flags: Flags) -> Result<Config, Report> {
-        load(Inputs { text: Text::None, url: Some(url.to_owned()), environment, flags })
+        load(Inputs { url: Some(url.to_owned()), ..Inputs::new(Text::None, environment, flags) })
     }
 
     /// From TOML alone.
@@ -91,38 +108,68 @@ impl Config {
         environment: Environment,
         flags: Flags,
     ) -> Result<Config, Report> {
-        load(Inputs { text: Text::Given(text.to_owned()), url: None, environment, flags })
+        load(Inputs::new(Text::Given(text.to_owned()), environment, flags))
     }
 }
 
-/// Reads again what `config` was made from, with the flags and variables of the start.
+/// Reads again what `config` was made from, with the flags and variables of the start. What the
+/// console has said since is over, as with PgBouncer.
 ///
 /// # Errors
 /// Everything that is wrong; `config` stays in force.
 pub fn reload(config: &Config) -> Result<Config, Report> {
-    load(config.inputs.clone())
+    load(Inputs { console: Vec::new(), read: None, ..config.inputs.clone() })
         .map_err(|report| report.note("the running configuration is unchanged; reload refused"))
 }
 
-fn load(inputs: Inputs) -> Result<Config, Report> {
-    let (name, text, base) = match &inputs.text {
-        Text::None => (String::new(), String::new(), None),
-        Text::Ini(path) => (path.display().to_string(), String::new(), None),
-        Text::Given(text) => (UNNAMED.to_owned(), text.clone(), None),
-        Text::File(path) => {
-            let text = files::read(path).map_err(|why| {
-                let message = format!("can't read {}: {why}", path.display());
-                Problem::new(Code::ConfigurationUnreadable, message)
-            })?;
-            (path.display().to_string(), text, path.parent().map(Path::to_owned))
-        }
+/// What `config` was made from, with what the console has said and this option. `name` is one of SHOW CONFIG, or
+/// PgBouncer's of `[pgbouncer]` with a value in its units.
+///
+/// # Errors
+/// Everything that is wrong; `config` stays in force.
+pub fn set(config: &Config, name: &str, value: &str) -> Result<Config, Report> {
+    let mut inputs = config.inputs.clone();
+    inputs.console.retain(|(known, _)| known != name);
+    inputs.console.push((name.to_owned(), value.to_owned()));
+    load(inputs)
+}
+
+fn read(text: &Text) -> Result<Read, Report> {
+    Ok(match text {
+        Text::None => Read::Toml(String::new()),
+        Text::Given(text) => Read::Toml(text.clone()),
+        Text::Ini(path) => Read::Ini(pgbouncer::Ini::read(path)),
+        Text::File(path) => Read::Toml(files::read(path).map_err(|why| {
+            let message = format!("can't read {}: {why}", path.display());
+            Problem::new(Code::ConfigurationUnreadable, message)
+        })?),
+    })
+}
+
+fn load(mut inputs: Inputs) -> Result<Config, Report> {
+    let read = match inputs.read.take() {
+        Some(read) => read,
+        None => Arc::new(read(&inputs.text)?),
     };
-    let mut source = Source::new(&name, &text);
-    let (sheet, mut notices) = match &inputs.text {
-        Text::Ini(path) => pgbouncer::read(path),
-        _ => (document::read(&mut source, base.as_deref()), Vec::new()),
+    inputs.read = Some(read.clone());
+    let (name, base) = match &inputs.text {
+        Text::None => (String::new(), None),
+        Text::Ini(path) => (path.display().to_string(), None),
+        Text::Given(_) => (UNNAMED.to_owned(), None),
+        Text::File(path) => (path.display().to_string(), path.parent().map(Path::to_owned)),
     };
-    let (mut settings, mut problems) = layers(sheet, &inputs, &source);
+    let text = match &*read {
+        Read::Toml(text) => text,
+        Read::Ini(_) => "",
+    };
+    let mut source = Source::new(&name, text);
+    let (sheet, mut notices) = match &*read {
+        Read::Ini(ini) => pgbouncer::read(ini, &inputs.console),
+        Read::Toml(_) => (document::read(&mut source, base.as_deref()), Vec::new()),
+    };
+    let (console, console_notices) = console_sheet(&inputs);
+    notices.extend(console_notices);
+    let (mut settings, mut problems) = layers(sheet, console, &inputs, &source);
     if problems.iter().any(|problem| problem.code == Code::Syntax) {
         // What the file would have said is unknown, so nothing can be said about the whole.
         return Err(Report { problems });
@@ -174,7 +221,12 @@ fn load(inputs: Inputs) -> Result<Config, Report> {
 }
 
 /// What file, environment and flags say, the stronger over the weaker.
-fn layers(sheet: Sheet, inputs: &Inputs, source: &Source<'_>) -> (Settings, Vec<Problem>) {
+fn layers(
+    sheet: Sheet,
+    console: Sheet,
+    inputs: &Inputs,
+    source: &Source<'_>,
+) -> (Settings, Vec<Problem>) {
     let Sheet { entries, scopes, broken, mut problems } = sheet;
     let mut settings = Settings::default();
     for (scope, place, span) in scopes {
@@ -191,7 +243,39 @@ fn layers(sheet: Sheet, inputs: &Inputs, source: &Source<'_>) -> (Settings, Vec<
     let (flags, flag_problems) = flag_entries(&inputs.flags);
     problems.extend(flag_problems);
     merge(&mut settings, flags, source, &mut problems);
+    problems.extend(console.problems);
+    merge(&mut settings, console.entries, source, &mut problems);
     (settings, problems)
+}
+
+/// What the console has said, but for what belongs to an ini file.
+fn console_sheet(inputs: &Inputs) -> (Sheet, Vec<String>) {
+    let mut sheet = Sheet::default();
+    let mut notices = Vec::new();
+    for (name, value) in &inputs.console {
+        let ours = Section::ALL.into_iter().filter(|section| !section.has_name()).find_map(|at| {
+            let row = name.strip_prefix(&at.path())?.strip_prefix('.')?;
+            Some((at, options::find(at, row)?))
+        });
+        match (ours, &inputs.text) {
+            (Some((section, row)), _) => match row.kind.read(name, &Raw::Bare(value), None) {
+                Ok(value) => {
+                    let (layer, place) = (Layer::Console, Place::Console);
+                    let setting = Setting { value, layer, place, span: None };
+                    sheet.entries.push(Entry { scope: Scope::fixed(section), row, setting });
+                }
+                Err(problem) => sheet.problems.push(problem.at(Place::Console)),
+            },
+            (None, Text::Ini(_)) if !name.contains('.') => {}
+            (None, _) => {
+                let (theirs, said) = pgbouncer::one(name, value);
+                sheet.entries.extend(theirs.entries);
+                sheet.problems.extend(theirs.problems);
+                notices.extend(said);
+            }
+        }
+    }
+    (sheet, notices)
 }
 
 /// Takes the values of one source, with what URLs and password files stand for.

@@ -138,6 +138,8 @@ pub enum Place {
     Flag(&'static str),
     /// An ini file of PgBouncer says nothing else.
     PgbouncerDefault,
+    /// SET on the console.
+    Console,
 }
 
 impl fmt::Display for Place {
@@ -148,6 +150,7 @@ impl fmt::Display for Place {
             Place::Variable(name) => write!(f, "environment variable {name}"),
             Place::Flag(name) => write!(f, "flag {name}"),
             Place::PgbouncerDefault => f.write_str("PgBouncer's default"),
+            Place::Console => f.write_str("SET on the console"),
         }
     }
 }

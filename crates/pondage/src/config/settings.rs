@@ -16,6 +16,8 @@ pub enum Layer {
     File,
     Environment,
     Flag,
+    /// SET on the console.
+    Console,
 }
 
 /// One section of a configuration; the names it does not have are empty. A procedure's is in the

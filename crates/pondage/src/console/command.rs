@@ -5,6 +5,7 @@
 //! unasked (`SET extra_float_digits`, `SELECT 1`, `RESET ALL`, `BEGIN`) is taken and has no effect.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use wire::pg::sqlstate;
 
@@ -70,7 +71,20 @@ pub enum Act {
     Suspend,
     Shutdown(Shutdown),
     /// `SET key = value` of a setting of Pondage.
-    Set(String),
+    Set {
+        name: String,
+        value: Unlogged,
+    },
+}
+
+/// A value that may be a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Unlogged(pub String);
+
+impl fmt::Debug for Unlogged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("...")
+    }
 }
 
 impl Act {
@@ -87,7 +101,7 @@ impl Act {
             Act::WaitClose(_) => "WAIT_CLOSE",
             Act::Suspend => "SUSPEND",
             Act::Shutdown(_) => "SHUTDOWN",
-            Act::Set(_) => "SET",
+            Act::Set { .. } => "SET",
         }
     }
 }
@@ -351,14 +365,18 @@ fn set(rest: &[Token<'_>]) -> Result<Request, Failure> {
         [Token::Word(word), _, ..] if is(word, "transaction") || is(word, "characteristics") => {
             Ok(ignored)
         }
-        [Token::Word(key) | Token::Quoted(Cow::Borrowed(key)), middle, _, ..]
+        [Token::Word(key) | Token::Quoted(Cow::Borrowed(key)), middle, first, more @ ..]
             if *middle == Token::Equals || matches!(middle, Token::Word(to) if is(to, "to")) =>
         {
             if settings::is_postgres(key) {
-                Ok(ignored)
-            } else {
-                Ok(Request::Act(Act::Set((*key).to_owned())))
+                return Ok(ignored);
             }
+            if !more.is_empty() {
+                return Err(Failure::new(sqlstate::SYNTAX_ERROR, "SET takes one value")
+                    .hint("Put it in quotes: SET key = 'a, b'"));
+            }
+            let value = Unlogged(first.text().into_owned());
+            Ok(Request::Act(Act::Set { name: key.to_ascii_lowercase(), value }))
         }
         _ => Err(Failure::new(sqlstate::SYNTAX_ERROR, "SET needs a key and a value")
             .hint("SET key = value")),

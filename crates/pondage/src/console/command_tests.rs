@@ -25,6 +25,10 @@ fn every_show_is_found_in_any_case_and_by_select() {
     }
 }
 
+fn set(name: &str, value: &str) -> Act {
+    Act::Set { name: name.to_owned(), value: Unlogged(value.to_owned()) }
+}
+
 #[test]
 fn commands_with_and_without_a_database() {
     for (text, act) in [
@@ -45,8 +49,8 @@ fn commands_with_and_without_a_database() {
         ("shutdown immediate", Act::Shutdown(Shutdown::Immediate)),
         ("SHUTDOWN WAIT_FOR_SERVERS", Act::Shutdown(Shutdown::WaitForServers)),
         ("SHUTDOWN wait_for_clients", Act::Shutdown(Shutdown::WaitForClients)),
-        ("SET pool_size = 3", Act::Set("pool_size".into())),
-        ("set pool.pool_size to '3'", Act::Set("pool.pool_size".into())),
+        ("SET pool_size = 3", set("pool_size", "3")),
+        ("set pool.pool_size to '3'", set("pool.pool_size", "3")),
     ] {
         assert_eq!(one(text), Request::Act(act), "{text}");
     }

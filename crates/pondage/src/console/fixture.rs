@@ -11,7 +11,7 @@ use cache::recipe::{Recipe, TableDeps};
 use sql::procedure::{Argument, Definition, Mode};
 use tokio::sync::mpsc;
 
-use super::{Condition, MirrorMemory, Pending, Process};
+use super::{Condition, MirrorMemory, Pending, Process, SetRefused};
 use crate::config::{Config, MirrorDefinition, PoolConfig};
 use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToWorker};
@@ -163,6 +163,15 @@ impl Process for Fake {
     fn reload(&self) -> Pending<'_, Result<Vec<String>, String>> {
         let answer = self.reload.lock().expect("not poisoned").clone();
         Box::pin(async move { answer })
+    }
+
+    fn set<'a>(
+        &'a self,
+        name: &'a str,
+        value: &'a str,
+    ) -> Pending<'a, Result<Vec<String>, SetRefused>> {
+        let set = crate::config::set(&self.config, name, value);
+        Box::pin(async move { set.map(|_| Vec::new()).map_err(SetRefused::from) })
     }
 
     fn shutdown(&self, how: Shutdown) {

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use wire::pg::{header, sqlstate};
 
-use crate::config::{Config, MirrorDefinition, PoolConfig};
+use crate::config::{Code, Config, MirrorDefinition, PoolConfig, Report};
 use crate::control::caches::Registry;
 use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
 use crate::control::mirrors::{self, Unfit};
@@ -65,6 +65,27 @@ const AHEAD_BYTES_MAX: usize = 256 << 10;
 /// A future without a name.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Why an option keeps its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SetRefused {
+    /// It may have another one from the next start only.
+    Restart,
+    /// There is no such option here; in one or more lines, as the next.
+    Unknown(String),
+    /// The value is none, or does not fit the others.
+    Unfit(String),
+}
+
+impl From<Report> for SetRefused {
+    fn from(report: Report) -> SetRefused {
+        let unknown = report.problems.iter().any(|problem| problem.code == Code::UnknownKey);
+        match unknown {
+            true => SetRefused::Unknown(report.to_string()),
+            false => SetRefused::Unfit(report.to_string()),
+        }
+    }
+}
+
 /// The process as the console and the HTTP door see it; the control plane is one.
 pub trait Process: Send + Sync + 'static {
     fn config(&self) -> Arc<Config>;
@@ -80,6 +101,16 @@ pub trait Process: Send + Sync + 'static {
     /// # Errors
     /// Why the old configuration stays, in one or more lines.
     fn reload(&self) -> Pending<'_, Result<Vec<String>, String>>;
+
+    /// Puts one option into force until the next RELOAD. `Ok` lists what is to be said about it.
+    ///
+    /// # Errors
+    /// Why the old configuration stays.
+    fn set<'a>(
+        &'a self,
+        name: &'a str,
+        value: &'a str,
+    ) -> Pending<'a, Result<Vec<String>, SetRefused>>;
 
     /// Begins to shut down.
     fn shutdown(&self, how: Shutdown);

@@ -15,9 +15,9 @@ use super::show::{self, Facts};
 use super::stats::{self, Sampler};
 use super::table::{Table, Value};
 use super::view::{self, View};
-use super::{columns, mirroring, procedures, Failure, Process};
+use super::{columns, mirroring, procedures, Failure, Process, SetRefused};
+use crate::config::is_console;
 use crate::config::nearest::nearest;
-use crate::config::{is_console, Config};
 use crate::control::messages::{Command, ConsoleUser, ToWorker};
 use crate::worker::snapshot::PoolSnapshot;
 
@@ -281,8 +281,35 @@ impl Operator {
                 self.process.shutdown(how);
                 Ok(())
             }
-            Act::Set(key) => Err(set_refused(&self.process.config(), &key)),
+            Act::Set { name, value } => self.set(&name, &value.0, notices).await,
         }
+    }
+
+    async fn set(&self, name: &str, value: &str, notices: &mut Vec<Notice>) -> Result<(), Failure> {
+        let refused = match self.process.set(name, value).await {
+            Ok(notes) => {
+                notices.extend(notes.iter().map(|note| plain_notice(note)));
+                return Ok(());
+            }
+            Err(refused) => refused,
+        };
+        Err(match refused {
+            SetRefused::Restart => Failure::new(
+                sqlstate::CANT_CHANGE_RUNTIME_PARAM,
+                format!("\"{name}\" cannot be changed without a restart"),
+            )
+            .hint("Change it in the configuration, then restart or `pondage upgrade`."),
+            SetRefused::Unknown(text) => {
+                let message = format!("\"{name}\" cannot be set from the console");
+                Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+                    .detail(text)
+                    .hint("SHOW CONFIG lists what there is.")
+            }
+            SetRefused::Unfit(text) => {
+                let message = format!("invalid value for \"{name}\"");
+                Failure::new(sqlstate::INVALID_PARAMETER_VALUE, message).detail(text)
+            }
+        })
     }
 
     async fn reload(&self, notices: &mut Vec<Notice>) -> Result<(), Failure> {
@@ -457,31 +484,5 @@ fn constant_value(who: &ConsoleUser, constant: &Constant) -> Value {
         ConstantValue::User => Value::text(who.user.clone()),
         ConstantValue::Database => Value::text(who.database.clone()),
         ConstantValue::Version => Value::text(show::version()),
-    }
-}
-
-/// Why `SET key = value` is not done, and what to do instead.
-fn set_refused(config: &Config, key: &str) -> Failure {
-    let known = crate::config::show_config(config);
-    let same = |row: &&crate::config::ConfigRow| row.key.eq_ignore_ascii_case(key);
-    let place = match &config.origin {
-        crate::config::Origin::File(path) => format!("Edit {}", path.display()),
-        crate::config::Origin::CommandLine => "Start Pondage with a configuration file".to_owned(),
-    };
-    match known.iter().find(same) {
-        Some(row) => {
-            let then = if row.changeable { "RELOAD" } else { "restart" };
-            Failure::new(
-                sqlstate::FEATURE_NOT_SUPPORTED,
-                format!("\"{}\" cannot be set from the console", row.key),
-            )
-            .hint(format!("{place}, then {then}."))
-        }
-        None => Failure::new(
-            sqlstate::FEATURE_NOT_SUPPORTED,
-            format!("\"{key}\" cannot be set from the console"),
-        )
-        .detail("SHOW CONFIG has no such key.")
-        .hint(format!("{place}, then RELOAD.")),
     }
 }

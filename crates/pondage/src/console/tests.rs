@@ -209,6 +209,8 @@ async fn unknown_databases_and_the_console_itself_are_refused() {
         ("SUSPEND", "[0A000 SUSPEND is not available yet] ready"),
         ("SHOW FDS", "[0A000 SHOW FDS is not available] ready"),
         ("SET nonsense = 1", "[0A000 \"nonsense\" cannot be set from the console] ready"),
+        ("SET pool.pool_size = x", "[22023 invalid value for \"pool.pool_size\"] ready"),
+        ("SET auth_users = a, b", "[42601 SET takes one value] ready"),
     ] {
         console.message(ADA, &admin(), query(text));
         assert_eq!(reply_of(inbox, ADA).await, said, "{text}");

@@ -1,5 +1,6 @@
 //! What console, HTTP and signals do to the whole process.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::messages::{Shutdown, ToWorker};
 use super::mirrors::{self, Unfit};
 use super::{tls, Control};
 use crate::config::{self, CacheMode, Config, MirrorDefinition, PoolConfig};
-use crate::console::{Condition, MirrorMemory, Pending, Process};
+use crate::console::{Condition, MirrorMemory, Pending, Process, SetRefused};
 use crate::procedures::{Procedure, Procedures};
 use crate::process::notify;
 use crate::route::Cacheable;
@@ -50,6 +51,26 @@ impl Process for Control {
             for note in &notes {
                 tracing::warn!(event = "reload_note", "{note}");
             }
+            self.follow_again(again).await;
+            Ok(notes)
+        })
+    }
+
+    fn set<'a>(
+        &'a self,
+        name: &'a str,
+        value: &'a str,
+    ) -> Pending<'a, Result<Vec<String>, SetRefused>> {
+        Box::pin(async move {
+            let _alone = self.reloading.lock().await;
+            let old = self.config.load_full();
+            let new = config::set(&old, name, value).map_err(SetRefused::from)?;
+            if !config::changed_unreloadable(&old, &new).is_empty() {
+                return Err(SetRefused::Restart);
+            }
+            let known: HashSet<&String> = old.notices.iter().collect();
+            let notes = new.notices.iter().filter(|note| !known.contains(note)).cloned().collect();
+            let again = self.put_in_force(&old, new).map_err(SetRefused::Unfit)?;
             self.follow_again(again).await;
             Ok(notes)
         })
@@ -137,8 +158,7 @@ impl Control {
     /// is listed and stays as it was. With the databases that are to be followed anew.
     fn reload_now(&self) -> Result<(Vec<String>, Vec<String>), String> {
         let old = self.config.load_full();
-        let mut new = config::reload(&old).map_err(|report| report.to_string())?;
-        let listen_tls = tls::listener(&new.listen.tls).map_err(|error| error.to_string())?;
+        let new = config::reload(&old).map_err(|report| report.to_string())?;
         let changed = config::changed_unreloadable(&old, &new);
         let mut notes: Vec<String> = changed
             .iter()
@@ -148,6 +168,13 @@ impl Control {
             })
             .collect();
         notes.extend(new.notices.iter().cloned());
+        let again = self.put_in_force(&old, new)?;
+        Ok((notes, again))
+    }
+
+    /// Makes a configuration everybody's; gives the databases that are to be followed again.
+    fn put_in_force(&self, old: &Config, mut new: Config) -> Result<Vec<String>, String> {
+        let listen_tls = tls::listener(&new.listen.tls).map_err(|error| error.to_string())?;
         // The planes number their peers by it.
         new.runtime.workers = old.runtime.workers;
         let new = Arc::new(new);
@@ -163,7 +190,7 @@ impl Control {
         for worker in &self.workers {
             worker.send(ToWorker::Reload { config: new.clone(), tls: listen_tls.clone() });
         }
-        Ok((notes, again))
+        Ok(again)
     }
 
     /// The doors are open.

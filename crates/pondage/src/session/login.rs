@@ -159,6 +159,8 @@ pub struct Login {
     pub identity: Identity,
     /// By which the name of a Unix socket's other end is a user, while it is asked for.
     pub map: Option<String>,
+    /// The console's, by the system user that this process runs as.
+    pub is_owner: bool,
     /// What the client proved itself with; right once it is accepted.
     pub proven: Option<Credential>,
 }
@@ -199,6 +201,7 @@ impl Login {
             proof: Proof::Scram,
             identity: Identity::default(),
             map: None,
+            is_owner: false,
             proven: None,
         }
     }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use mio::event::Event;
 use mio::{Events, Poll};
+use rustix::process::geteuid;
 use tokio::sync::oneshot;
 
 use backend::moment::Moment;
@@ -459,6 +460,10 @@ impl Driver {
                     }
                 }
                 Effect::AskPeer(slot) => self.ask_peer(slot),
+                Effect::AskOwner(slot) => {
+                    let uid = self.clients.get(slot).and_then(Transport::peer_uid);
+                    self.plane.owner_asked(slot, uid == Some(geteuid().as_raw()));
+                }
                 Effect::StartTls { slot, early } => self.start_tls(slot, early, now),
                 Effect::Control(message) => drop(self.control.send(message)),
                 Effect::Peer(worker, message) => self.tell_peer(worker, message),

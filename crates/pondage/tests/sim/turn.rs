@@ -251,7 +251,9 @@ impl World {
                     }
                 }
                 Effect::CloseLink(link) => self.close_link(number, link),
-                Effect::AskPeer(_) => return Err("the peer was asked for".to_owned()),
+                Effect::AskPeer(_) | Effect::AskOwner(_) => {
+                    return Err("the peer was asked for".to_owned());
+                }
                 Effect::StartTls { .. } => return Err("TLS was begun".to_owned()),
                 Effect::Peer(peer, message) => {
                     let due = self.now + self.random.random_range(0..500);

@@ -73,6 +73,7 @@ pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
 // Class 55: Object Not In Prerequisite State
 pub const OBJECT_NOT_IN_PREREQUISITE_STATE: &str = "55000";
 pub const OBJECT_IN_USE: &str = "55006";
+pub const CANT_CHANGE_RUNTIME_PARAM: &str = "55P02";
 pub const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 // Class 57: Operator Intervention

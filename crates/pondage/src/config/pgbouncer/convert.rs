@@ -27,14 +27,26 @@ pub(super) struct Converted {
 
 /// A difference.
 pub(super) struct Note {
-    file: Arc<str>,
-    line: usize,
+    place: Place,
     what: String,
+}
+
+impl Note {
+    /// In the order of the file, which may include others; what the console says comes first.
+    fn order(&self) -> Option<(Arc<str>, usize)> {
+        match &self.place {
+            Place::File { file, line, .. } => Some((file.clone(), *line)),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+        match &self.place {
+            Place::File { file, line, .. } => write!(f, "{file}:{line}: {}", self.what),
+            _ => f.write_str(&self.what),
+        }
     }
 }
 
@@ -47,8 +59,9 @@ struct Said {
 }
 
 impl Said {
-    fn file(text: &str, place: &Place) -> Said {
-        Said { text: text.to_owned(), place: place.clone(), layer: Layer::File }
+    fn at(text: &str, place: &Place) -> Said {
+        let layer = if *place == Place::Console { Layer::Console } else { Layer::File };
+        Said { text: text.to_owned(), place: place.clone(), layer }
     }
 
     fn preset(text: &str) -> Said {
@@ -68,7 +81,7 @@ pub(super) fn convert(items: &[Item], users: Option<&Path>) -> Converted {
     let mut convert = Convert::default();
     convert.collect(items);
     if let Some(path) = users {
-        let said = Said::file(&path.display().to_string(), &Place::CommandLine);
+        let said = Said::at(&path.display().to_string(), &Place::CommandLine);
         convert.main.insert("auth_file", said);
     }
     convert.fixed();
@@ -80,9 +93,34 @@ pub(super) fn convert(items: &[Item], users: Option<&Path>) -> Converted {
     convert.auth();
     convert.cap_least_sizes();
     let Convert { mut out, .. } = convert;
-    // In the order of the file, which may include others.
-    out.notes.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
+    out.notes.sort_by_key(Note::order);
     out
+}
+
+/// One option of `[pgbouncer]` alone, where the configuration is no ini file.
+pub(super) fn one(name: &str, value: &str) -> Converted {
+    let mut convert = Convert::default();
+    let said = Said::at(value, &Place::Console);
+    let Some(known) = convert.known(table::MAIN, name, &said.place) else { return convert.out };
+    match known.fate {
+        Fate::Ignored => {
+            let note = format!("`{name}` is ignored: {}", known.about);
+            convert.note(&said.place, &note);
+        }
+        Fate::Taken(section, ..) if !section.has_name() => {
+            convert.take(known, &Scope::fixed(section), &said);
+        }
+        Fate::Taken(section, ours, _) => {
+            let place = section.written();
+            let message = format!("`{name}` is `{ours}` of `[{place}]` here");
+            convert.complain(Problem::new(Code::UnknownKey, message), &said.place);
+        }
+        Fate::Joined(ours) => {
+            let message = format!("`{name}` is another option here: {ours}");
+            convert.complain(Problem::new(Code::UnknownKey, message), &said.place);
+        }
+    }
+    convert.out
 }
 
 #[derive(Default)]
@@ -101,7 +139,7 @@ impl Convert {
             match item.part {
                 Part::Main => {
                     if let Some(known) = self.known(table::MAIN, &item.key, &item.place) {
-                        self.main.insert(known.name, Said::file(&item.value, &item.place));
+                        self.main.insert(known.name, Said::at(&item.value, &item.place));
                     }
                 }
                 Part::Databases => {
@@ -149,7 +187,7 @@ impl Convert {
         let mut known_pairs = BTreeMap::new();
         for (key, value) in pairs {
             if let Some(known) = self.known(table, &key, &item.place) {
-                known_pairs.insert(known.name, Said::file(&value, &item.place));
+                known_pairs.insert(known.name, Said::at(&value, &item.place));
             }
         }
         Some(Named { name: item.key.clone(), place: item.place.clone(), pairs: known_pairs })
@@ -482,10 +520,9 @@ impl Convert {
     }
 
     fn note(&mut self, place: &Place, what: &str) {
-        // Only what a file says is noted.
-        if let Place::File { file, line, .. } = place {
-            let (file, line) = (file.clone(), *line);
-            self.out.notes.push(Note { file, line, what: what.to_owned() });
+        // Only what somebody says is noted.
+        if matches!(place, Place::File { .. } | Place::Console) {
+            self.out.notes.push(Note { place: place.clone(), what: what.to_owned() });
         }
     }
 }

@@ -47,33 +47,35 @@ pub(super) struct Item {
     pub place: Place,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Ini {
+#[derive(Debug, Clone, Default)]
+pub struct Ini {
     /// In the order of the file; what is said twice stands here once, as it was said last.
-    pub items: Vec<Item>,
-    pub problems: Vec<Problem>,
+    pub(super) items: Vec<Item>,
+    pub(super) problems: Vec<Problem>,
 }
 
-/// Reads a file and those that it includes.
-pub(super) fn read(path: &Path) -> Ini {
-    let mut reader = Reader::default();
-    if let Err(why) = reader.file(path, 0) {
-        let message = format!("can't read {}: {why}", path.display());
-        reader.ini.problems.push(Problem::new(Code::ConfigurationUnreadable, message));
-    } else if !reader.has_main {
-        let place = Place::File { file: name(path), line: 1, column: 1 };
-        reader.complain(
-            Problem::new(Code::MissingValue, "there is no section [pgbouncer]")
-                .help("an ini file of PgBouncer has one, even if it is empty"),
-            place,
-        );
+impl Ini {
+    /// Reads a file and those that it includes.
+    pub fn read(path: &Path) -> Ini {
+        let mut reader = Reader::default();
+        if let Err(why) = reader.file(path, 0) {
+            let message = format!("can't read {}: {why}", path.display());
+            reader.ini.problems.push(Problem::new(Code::ConfigurationUnreadable, message));
+        } else if !reader.has_main {
+            let place = Place::File { file: name(path), line: 1, column: 1 };
+            reader.complain(
+                Problem::new(Code::MissingValue, "there is no section [pgbouncer]")
+                    .help("an ini file of PgBouncer has one, even if it is empty"),
+                place,
+            );
+        }
+        let mut said = HashSet::new();
+        let items = &mut reader.ini.items;
+        items.reverse();
+        items.retain(|item| said.insert((item.part, item.key.clone())));
+        items.reverse();
+        reader.ini
     }
-    let mut said = HashSet::new();
-    let items = &mut reader.ini.items;
-    items.reverse();
-    items.retain(|item| said.insert((item.part, item.key.clone())));
-    items.reverse();
-    reader.ini
 }
 
 fn name(path: &Path) -> Arc<str> {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::document::Sheet;
 use super::options;
-use super::report::Report;
+use super::report::{Place, Report};
 use super::settings::Scope;
 use super::value::{toml_text, Value};
 
@@ -20,7 +20,9 @@ mod table;
 mod tests;
 
 use convert::Converted;
+use ini::{Item, Part};
 
+pub(super) use ini::Ini;
 pub use page::options_of_pgbouncer;
 
 /// An ini file as TOML.
@@ -31,10 +33,19 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// What an ini file says, with notes on what is not taken.
-pub(super) fn read(path: &Path) -> (Sheet, Vec<String>) {
-    let Converted { sheet, notes } = converted(path, None);
-    (sheet, notes.iter().map(ToString::to_string).collect())
+/// What an ini file says, with notes on what is not taken. `console`: names and values that the
+/// console has set since; those of ours are not for here.
+pub(super) fn read(ini: &Ini, console: &[(String, String)]) -> (Sheet, Vec<String>) {
+    split(converted(ini.clone(), None, console))
+}
+
+/// What an option of `[pgbouncer]` is where there is no ini file.
+pub(super) fn one(name: &str, value: &str) -> (Sheet, Vec<String>) {
+    split(convert::one(name, value))
+}
+
+fn split(converted: Converted) -> (Sheet, Vec<String>) {
+    (converted.sheet, converted.notes.iter().map(ToString::to_string).collect())
 }
 
 /// Writes an ini file as TOML. `users` is a file to take instead of its `auth_file`.
@@ -42,7 +53,7 @@ pub(super) fn read(path: &Path) -> (Sheet, Vec<String>) {
 /// # Errors
 /// Everything in the file that PgBouncer would not understand, or Pondage can't do.
 pub fn import(path: &Path, users: Option<&Path>) -> Result<Imported, Report> {
-    let Converted { sheet, notes } = converted(path, users);
+    let Converted { sheet, notes } = converted(Ini::read(path), users, &[]);
     match sheet.problems.is_empty() {
         true => {
             let notes = notes.iter().map(ToString::to_string).collect();
@@ -52,8 +63,12 @@ pub fn import(path: &Path, users: Option<&Path>) -> Result<Imported, Report> {
     }
 }
 
-fn converted(path: &Path, users: Option<&Path>) -> Converted {
-    let ini = ini::read(path);
+fn converted(mut ini: Ini, users: Option<&Path>, console: &[(String, String)]) -> Converted {
+    for (key, value) in console.iter().filter(|(key, _)| !key.contains('.')) {
+        ini.items.retain(|item| (item.part, &item.key) != (Part::Main, key));
+        let (key, value, place) = (key.clone(), value.clone(), Place::Console);
+        ini.items.push(Item { part: Part::Main, key, value, place });
+    }
     let mut converted = convert::convert(&ini.items, users);
     converted.sheet.problems.extend(ini.problems);
     converted

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::table::{DATABASES, MAIN, PEERS, USERS};
 use super::*;
-use crate::config::{effective, reload, Config, Environment, Flags, Host};
+use crate::config::{effective, reload, set, Config, Environment, Flags, Host};
 
 /// Every option, each with a value that differs from its default where it is taken.
 const EVERYTHING: &str = include_str!("everything.ini");
@@ -310,4 +310,32 @@ fn migration_page_has_the_options_of_the_table() {
         "docs/migrating-from-pgbouncer.md is not what the table says: \
          run `UPDATE_DOCS=1 cargo test --workspace --lib migration_page`"
     );
+}
+
+#[test]
+fn the_console_sets_options_of_the_ini() {
+    let directory = Directory::new();
+    let text = "[databases]\napp = host=db\n[pgbouncer]\npool_mode = session\n";
+    let path = directory.write("pgbouncer.ini", text);
+    let first = loaded(&path).unwrap_or_else(|report| panic!("{report}"));
+    let limit = |config: &Config| {
+        config.databases.get("app").and_then(|database| database.max_server_connections)
+    };
+    // One that stands for all databases, and two that need each other.
+    let config = set(&first, "max_db_connections", "9").expect("set");
+    assert_eq!((limit(&first), limit(&config)), (None, Some(9)));
+    let config = set(&config, "auth_user", "asker").expect("set");
+    let config = set(&config, "auth_query", "SELECT 1, 2 WHERE $1 = ''").expect("set");
+    assert!(config.auth.query.is_some());
+    let refused = set(&config, "auth_type", "ldap").expect_err("missing").to_string();
+    assert!(refused.contains("PgBouncer has it") && refused.contains("SET on the console"));
+    // The file may be half written by now: only RELOAD reads it.
+    directory.write("pgbouncer.ini", "[databases]\napp = host=\n[pgb");
+    let config = set(&config, "server_fast_close", "1").expect("taken note of");
+    assert_eq!(limit(&config), Some(9));
+    let noted = |config: &Config| config.notices.iter().any(|note| note.contains("fast_close"));
+    assert!(noted(&config) && !noted(&first));
+    assert!(reload(&config).is_err());
+    directory.write("pgbouncer.ini", text);
+    assert_eq!(reload(&config).map(|config| limit(&config)).ok(), Some(None));
 }

@@ -3,8 +3,8 @@
 use wire::pg::auth::Secret;
 
 use super::super::{
-    reload, Address, AuthMethod, CacheMode, Config, Environment, Flags, Host, Origin, PoolMode,
-    Refusal, ServerTlsMode, SessionAttrs,
+    reload, set, Address, AuthMethod, CacheMode, Config, Environment, Flags, Host, Origin,
+    PoolMode, Refusal, ServerTlsMode, SessionAttrs,
 };
 use super::{environment, Directory};
 
@@ -277,4 +277,45 @@ fn reload_reads_the_file_again_under_the_same_flags_and_variables() {
     assert_eq!(config.pool("app", "a").expect("known").pool_size, 6);
     assert_eq!(config.runtime.max_clients, 9);
     assert_eq!(config.listen.postgres, [Address::Tcp(([127, 0, 0, 1], 7000).into())]);
+}
+
+/// What `set` says is wrong.
+fn unset(config: &Config, name: &str, value: &str) -> String {
+    set(config, name, value).expect_err(name).to_string()
+}
+
+#[test]
+fn what_the_console_sets_is_stronger_than_all_else_until_a_reload() {
+    let flag = Flags { log_level: Some("debug".to_owned()), ..Flags::default() };
+    let first = from("[databases.app]\nhost = \"db\"\n[pool]\npool_size = 7\n", &[], flag);
+    let config = set(&first, "pool.pool_size", "3").expect("set");
+    let config = set(&config, "telemetry.log_level", "warn").expect("set");
+    let size = |config: &Config| config.pool("app", "x").map(|pool| pool.pool_size).ok();
+    assert_eq!((size(&config), config.telemetry.log_level.as_str()), (Some(3), "warn"));
+    // By PgBouncer's name, in its units; the later word counts.
+    let config = set(&config, "default_pool_size", "4").expect("set");
+    let config = set(&config, "query_wait_timeout", "1.5").expect("set");
+    assert_eq!(size(&config), Some(4));
+    let wait = config.pool("app", "x").map(|pool| pool.wait_timeout).ok();
+    assert_eq!(wait, Some(std::time::Duration::from_millis(1500)));
+    let again = reload(&config).expect("the same as at the start");
+    assert_eq!((size(&again), again.telemetry.log_level.as_str()), (Some(7), "debug"));
+}
+
+#[test]
+fn what_the_console_sets_badly_is_refused_whole() {
+    let config = from("[databases.app]\nhost = \"db\"\n", &[], Flags::default());
+    let wrong = unset(&config, "pool.pool_size", "many");
+    assert!(wrong.contains("pool.pool_size") && wrong.contains("SET on the console"), "{wrong}");
+    let wrong = unset(&config, "default_pool_sise", "3");
+    assert!(wrong.contains("did you mean `default_pool_size`?"), "{wrong}");
+    let wrong = unset(&config, "auth_file", "users.txt");
+    assert!(wrong.contains("another option here: `auth.users_file`"), "{wrong}");
+    let wrong = unset(&config, "max_db_connections", "3");
+    assert!(wrong.contains("`max_server_connections` of `[databases.NAME]`"), "{wrong}");
+    // Together with what the file says, too.
+    let wrong = unset(&config, "auth.method", "hba");
+    assert!(wrong.contains("hba_file"), "{wrong}");
+    let ignored = set(&config, "tcp_keepalive", "1").expect("taken note of");
+    assert!(ignored.notices.iter().any(|note| note.starts_with("`tcp_keepalive` is ignored")));
 }

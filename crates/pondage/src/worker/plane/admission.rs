@@ -6,6 +6,7 @@
 
 use wire::pg::sqlstate;
 
+use super::login::CONSOLE;
 use super::{Effect, Plane};
 use crate::config::AuthMethod;
 use crate::control::messages::Ref;
@@ -14,6 +15,12 @@ use crate::link::Ends;
 use crate::session::client::{Client, Hold, Phase};
 use crate::session::login::{Login, Proof, Refused};
 use crate::worker::suspects::Try;
+
+/// Users of the console that need no secret at a Unix socket, if they run as the system user that
+/// Pondage runs as.
+///
+/// Source: PgBouncer's documentation, "Admin console"; `pgbouncer` is its name for this user.
+const OWNERS: [&str; 2] = ["pondage", "pgbouncer"];
 
 /// What is asked of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +102,33 @@ impl Plane {
     }
 
     fn admit(&mut self, slot: u32) {
+        let client = &mut self.clients[slot];
+        let Phase::LoggingIn(login) = &client.phase else { return };
+        let wish = &login.wish;
+        if matches!(client.ends, Ends::Unix { .. })
+            && CONSOLE.contains(&wish.database.as_str())
+            && OWNERS.contains(&wish.user.as_str())
+        {
+            client.hold = Hold::Control;
+            return self.effects.push(Effect::AskOwner(slot));
+        }
+        self.admit_on_terms(slot);
+    }
+
+    /// Whoever could end this process may use its console.
+    pub fn owner_asked(&mut self, slot: u32, is_owner: bool) {
+        let Some(client) = self.clients.get_mut(slot) else { return };
+        client.hold = Hold::No;
+        let Phase::LoggingIn(login) = &mut client.phase else { return };
+        login.is_owner = is_owner;
+        if is_owner {
+            login.proof = Proof::Nothing;
+            return self.look_up(slot);
+        }
+        self.admit_on_terms(slot);
+    }
+
+    fn admit_on_terms(&mut self, slot: u32) {
         let terms = match self.terms(slot) {
             Ok(terms) => terms,
             Err(refused) => return self.refuse(slot, &refused),

@@ -125,7 +125,8 @@ impl Plane {
         let proof = login.proof;
         let (user, database) = (login.wish.user.clone(), login.wish.database.clone());
         if CONSOLE.contains(&database.as_str()) {
-            if !self.config.is_admin(&user) && !self.config.is_stats(&user) {
+            let known = self.config.is_admin(&user) || self.config.is_stats(&user);
+            if !known && !login.is_owner {
                 let refused = Refused::new(
                     sqlstate::INVALID_AUTHORIZATION_SPECIFICATION,
                     format!("user \"{user}\" may not use the console"),
@@ -275,7 +276,8 @@ impl Plane {
         let proven = login.proven.clone();
         self.common.suspects().succeeded(&self.clients[slot].ends, &user);
         if CONSOLE.contains(&database.as_str()) {
-            return self.greet_console(slot, user, database);
+            let admin = login.is_owner || self.config.is_admin(&user);
+            return self.greet_console(slot, ConsoleUser { user, database, admin, proven: None });
         }
         let Ok(config) = self.pool_config(&database, &user) else { return };
         let at = self.pool_of(config);
@@ -417,8 +419,8 @@ impl Plane {
         self.resume_later(slot);
     }
 
-    fn greet_console(&mut self, slot: u32, user: String, database: String) {
-        let admin = self.config.is_admin(&user);
+    fn greet_console(&mut self, slot: u32, who: ConsoleUser) {
+        let admin = who.admin;
         let (worker, secret) = (self.worker, self.clients[slot].secret);
         self.tell(slot, |out| {
             reply::put_auth_ok(out);
@@ -441,8 +443,7 @@ impl Plane {
         let client = &mut self.clients[slot];
         client.hold = Hold::No;
         client.pool = NONE;
-        client.phase =
-            Phase::Console(Arc::new(ConsoleUser { user, database, admin, proven: None }));
+        client.phase = Phase::Console(Arc::new(who));
         self.resume_later(slot);
     }
 

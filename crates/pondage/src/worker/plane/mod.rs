@@ -162,6 +162,8 @@ pub enum Effect {
     /// Who is the process at the other end of its Unix socket? Answered by
     /// [`ToWorker::PeerNamed`].
     AskPeer(u32),
+    /// Is that process of the same system user as this one? Answered by [`Plane::owner_asked`].
+    AskOwner(u32),
     /// Its `S` is to be written (or it began with TLS at once, and `early` is what was read of
     /// that); then its socket goes to the control plane and it is forgotten.
     StartTls {
