@@ -5,7 +5,7 @@ use wire::pg::startup;
 
 use crate::kit::cluster::{APP, APP_PASSWORD, OTHER_PASSWORD, SUPERUSER, SUPERUSER_PASSWORD};
 use crate::kit::place::Directory;
-use crate::kit::{cluster, Config, Database, Gateway, WireClient};
+use crate::kit::{cluster, wait, Config, Database, Gateway, WireClient};
 
 /// What PostgreSQL has stored for a role.
 fn stored(role: &str) -> String {
@@ -167,4 +167,74 @@ fn a_forced_user_and_a_wildcard_database_are_what_servers_see() {
     let parameters = [("user", APP)];
     let refused = WireClient::try_login(&address, APP_PASSWORD, &parameters).err();
     assert!(refused.expect("there is no database app").message.contains("app"));
+}
+
+#[test]
+fn clients_of_a_database_with_a_forced_user_share_one_pool() {
+    let database = cluster().database();
+    let name = &database.name;
+    let gateway = Gateway::start(
+        forced(&database)
+            .set("pool.pool_size", 2)
+            .set("users.ann.password", "a")
+            .set("users.bob.password", "b")
+            .set("users.bob.max_client_connections", 1)
+            .set("users.eve.password", "e")
+            .set(&format!("databases.{name}.users.eve.mode"), "session"),
+    );
+    let log_in =
+        |user: &str, password: &str| WireClient::login(&gateway.address(), user, password, name);
+    let (mut ann, mut bob) = (log_in("ann", "a"), log_in("bob", "b"));
+    for client in [&mut ann, &mut bob] {
+        assert_eq!(client.one("select current_user"), APP);
+        client.run("set application_name = 'mine'");
+    }
+    // As many servers as one pool may have, whoever comes.
+    let mut others: Vec<_> = (0..6).map(|_| log_in("ann", "a")).collect();
+    for client in &mut others {
+        client.put(|out| wire::pg::frontend::put_query(out, "select pg_sleep(0.05)"));
+    }
+    for client in &mut others {
+        client.until_ready();
+    }
+    let servers = format!(
+        "select count(*) from pg_stat_activity where datname = '{name}' and usename = '{APP}'"
+    );
+    assert_eq!(database.one(&servers), "2");
+    let pools = gateway.show("pools");
+    let of_it: Vec<_> = pools.iter().filter(|pool| pool["database"] == *name).collect();
+    assert_eq!(of_it.len(), 1, "{of_it:?}");
+    assert_eq!(of_it[0]["user"], APP);
+    // Each is still who it is, and is counted as that.
+    let clients = gateway.show("clients");
+    let of = |user: &str| clients.iter().filter(|client| client["user"] == user).count();
+    assert_eq!((of("ann"), of("bob")), (7, 1));
+    let parameters = [("user", "bob"), ("database", name.as_str())];
+    let refused = WireClient::try_login(&gateway.address(), "b", &parameters).err().expect("one");
+    assert_eq!(refused.code, "53300");
+    assert!(refused.hint.contains("max_user_client_connections"), "{}", refused.hint);
+    bob.terminate();
+    wait::until("the place is free", || {
+        WireClient::try_login(&gateway.address(), "b", &parameters).is_ok()
+    });
+    // A user with a section of its own has a pool of its own.
+    let mut eve = log_in("eve", "e");
+    eve.run("create temp table hers (n int)");
+    assert_eq!(eve.one("select count(*) from hers"), "0");
+    assert_eq!(gateway.show("pools").iter().filter(|pool| pool["user"] == "eve").count(), 1);
+}
+
+#[test]
+fn which_databases_there_are_is_told_to_users_only() {
+    let database = cluster().database();
+    let gateway = Gateway::of(&database);
+    let code = |password: &str, name: &str| {
+        let parameters = [("user", APP), ("database", name)];
+        let refused = WireClient::try_login(&gateway.address(), password, &parameters);
+        refused.err().map(|complaint| complaint.code)
+    };
+    assert_eq!(code("wrong", "nosuchdb").as_deref(), Some("28P01"));
+    assert_eq!(code("wrong", &database.name).as_deref(), Some("28P01"));
+    assert_eq!(code(APP_PASSWORD, "nosuchdb").as_deref(), Some("3D000"));
+    assert_eq!(code(APP_PASSWORD, &database.name), None);
 }

@@ -57,6 +57,11 @@ pub(super) enum Text {
 }
 
 impl Inputs {
+    /// PgBouncer's way of things.
+    pub(super) fn is_ini(&self) -> bool {
+        matches!(self.text, Text::Ini(_))
+    }
+
     fn new(text: Text, environment: Environment, flags: Flags) -> Inputs {
         Inputs { text, url: None, environment, flags, console: Vec::new(), read: None }
     }

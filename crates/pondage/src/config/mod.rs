@@ -306,7 +306,7 @@ pub enum Freshness {
 }
 
 /// What can be said for all, per database, per user and per user of a database; the nearest wins.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PoolOptions {
     pub mode: Option<PoolMode>,
     pub pool_size: Option<u32>,
@@ -496,7 +496,6 @@ pub struct PoolConfig {
     pub cache_freshness: Freshness,
     pub cache_max_lag: Duration,
     pub max_database_clients: Option<u32>,
-    pub max_user_clients: Option<u32>,
     pub max_database_servers: Option<u32>,
     pub max_user_servers: Option<u32>,
     pub disabled: bool,
@@ -530,6 +529,16 @@ impl Config {
     /// names that no section has.
     pub fn pool(&self, database: &str, user: &str) -> Result<Arc<PoolConfig>, Refusal> {
         resolve::pool(self, database, user)
+    }
+
+    /// By whom that pool is named.
+    pub fn pool_user<'a>(&'a self, database: &str, user: &'a str) -> &'a str {
+        resolve::pool_user(self, database, user)
+    }
+
+    /// How many clients may log in as this user.
+    pub fn max_clients_of(&self, user: &str) -> Option<u32> {
+        self.users.get(user).and_then(|section| section.max_client_connections)
     }
 
     /// Where the data of Redis clients are, and as whom to log in there. None without that door.

@@ -550,7 +550,8 @@ pub static TABLE: &[Row] = &[
     row(DATABASE, "dbname", Kind::Name, Preset::None, &["dbname"],
         "The server's name for the database; without it, the name the client asks for."),
     row(DATABASE, "user", Kind::Name, Preset::None, &["user"],
-        "Every client works as this user of the server; without it, as the user it logged in as."),
+        "Every client works as this user of the server, and all share one pool, but for users of whose \
+         pools something is said; without it, as the user it logged in as."),
     row(DATABASE, "password", Kind::Secret, Preset::None, &["password"],
         "Password for the server; without it, the secret that the user has here."),
     row(DATABASE, "password_file", Kind::Path, Preset::None, &[],

@@ -44,9 +44,27 @@ fn own_connections(config: &Config, name: &str, user: &str) -> Option<Arc<PoolCo
     }
     // The database forces another user on its clients, whose password is none of this one's.
     let mut own = PoolConfig::clone(&found);
+    user.clone_into(&mut own.user);
     user.clone_into(&mut own.upstream.user);
     own.upstream.password = config.secret(user).cloned();
     Some(Arc::new(own))
+}
+
+/// By whom the pool is named that `user` is in: where a database logs in as one user for all its
+/// clients they share a pool, but for those of whose pools something is said.
+pub(super) fn pool_user<'a>(config: &'a Config, name: &str, user: &'a str) -> &'a str {
+    let database = config.databases.get(name).or_else(|| config.databases.get("*"));
+    let Some((database, forced)) = database.and_then(|it| Some((it, it.upstream.user.as_ref()?)))
+    else {
+        return user;
+    };
+    // What PgBouncer's `[users]` says of pools is for those that the server knows as these users.
+    let has_options = !config.inputs.is_ini()
+        && config.users.get(user).is_some_and(|section| section.options != PoolOptions::default());
+    match has_options || database.users.contains_key(user) {
+        true => user,
+        false => forced,
+    }
 }
 
 pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolConfig>, Refusal> {
@@ -55,6 +73,7 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
         .get(name)
         .or_else(|| config.databases.get("*"))
         .ok_or(Refusal::UnknownDatabase)?;
+    let user = pool_user(config, name, user);
     let user_section = config.users.get(user);
     let none = PoolOptions::default();
     // Nearest first.
@@ -116,7 +135,6 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
         cache_freshness: nearest!(cache_freshness, config.cache.freshness),
         cache_max_lag: nearest!(cache_max_lag, config.cache.max_lag),
         max_database_clients: database.max_client_connections,
-        max_user_clients: user_section.and_then(|section| section.max_client_connections),
         max_database_servers: database.max_server_connections,
         max_user_servers: user_section.and_then(|section| section.max_server_connections),
         disabled: database.disabled,

@@ -286,12 +286,13 @@ impl Console {
         &self,
         client: Ref,
         config: &PoolConfig,
+        user: String,
         proven: Option<Credential>,
         messages: Vec<u8>,
     ) {
         let operator = self.operator.clone();
         let now = operator.process().config();
-        let (user, database) = (config.user.clone(), config.database.clone());
+        let database = config.database.clone();
         let admin = now.is_admin(&user);
         let allowed = admin || now.is_stats(&user);
         let who = ConsoleUser { user, database, admin, proven };

@@ -110,6 +110,8 @@ pub enum ToControl {
     CacheCommand {
         client: Ref,
         config: Arc<PoolConfig>,
+        /// As whom the client has logged in.
+        user: String,
         proven: Option<Credential>,
         messages: Vec<u8>,
     },

@@ -147,8 +147,8 @@ impl Control {
                     console.message(client, &who, message);
                 }
                 ToControl::ConsoleGone { client } => console.gone(client),
-                ToControl::CacheCommand { client, config, proven, messages } => {
-                    console.command(client, &config, proven, messages);
+                ToControl::CacheCommand { client, config, user, proven, messages } => {
+                    console.command(client, &config, user, proven, messages);
                 }
                 message => drop(tokio::spawn(self.clone().answer(message))),
             }

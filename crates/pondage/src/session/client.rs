@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use backend::moment::Moment;
+use backend::pool::Budget;
 use backend::settings::Settings;
 use cache::fill::Fill;
 use wire::pg::backend::TxStatus;
@@ -84,6 +85,14 @@ impl Begun {
     }
 }
 
+/// Who a client of a shared pool is.
+#[derive(Debug)]
+pub struct Guest {
+    pub user: String,
+    /// Counts the clients of that user.
+    pub clients: Arc<Budget>,
+}
+
 #[derive(Debug)]
 pub struct Client {
     pub generation: u32,
@@ -96,6 +105,8 @@ pub struct Client {
     pub phase: Phase,
     pub hold: Hold,
     pub pool: u32,
+    /// It has logged in as another than the pool's user.
+    pub guest: Option<Box<Guest>>,
     pub server: u32,
     /// Bytes read and not yet taken.
     pub input: Vec<u8>,

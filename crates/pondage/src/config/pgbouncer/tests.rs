@@ -339,3 +339,17 @@ fn the_console_sets_options_of_the_ini() {
     directory.write("pgbouncer.ini", text);
     assert_eq!(reload(&config).map(|config| limit(&config)).ok(), Some(None));
 }
+
+#[test]
+fn clients_of_a_forced_user_share_its_pool_whatever_is_said_of_them() {
+    let text = "[databases]\napp = host=db user=forced\nfree = host=db\n\
+                [users]\nann = pool_mode=session\nforced = pool_mode=statement\n[pgbouncer]\n";
+    let config = config(text);
+    let pool = |database: &str| config.pool(database, "ann").expect("a pool");
+    assert_eq!(pool("app").user, "forced");
+    assert_eq!(pool("app").mode, crate::config::PoolMode::Statement);
+    assert_eq!(
+        (pool("free").user.as_str(), pool("free").mode),
+        ("ann", crate::config::PoolMode::Session)
+    );
+}

@@ -167,7 +167,6 @@ pub fn pool(upstream: Upstream) -> PoolConfig {
         cache_freshness: Freshness::Session,
         cache_max_lag: Duration::from_secs(5),
         max_database_clients: None,
-        max_user_clients: None,
         max_database_servers: None,
         max_user_servers: None,
         disabled: false,

@@ -6,6 +6,7 @@ use wire::pg::frame::{self, Header, HEADER_BYTES};
 use wire::pg::frontend::{self, tag};
 use wire::pg::sqlstate;
 
+use super::lending::user_of;
 use super::requests::Taken;
 use super::{Effect, Plane, WHOLE_BYTES_MAX};
 use crate::control::messages::{Ref, ToControl};
@@ -64,6 +65,7 @@ impl Plane {
         self.effects.push(Effect::Control(ToControl::CacheCommand {
             client,
             config: pool.config.clone(),
+            user: user_of(session, pool).to_owned(),
             proven: pool.proven.clone(),
             messages: bytes[..length].to_vec(),
         }));

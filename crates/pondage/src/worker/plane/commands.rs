@@ -395,8 +395,9 @@ impl Plane {
         for at in 0..self.pools.len() as u32 {
             let name = self.pools[at as usize].name.clone();
             match self.config.pool(&name.database, &name.user) {
-                Ok(config) => self.renew_pool(at, config),
-                Err(_) => self.retire_pool(at),
+                Ok(config) if config.user == name.user => self.renew_pool(at, config),
+                // It is gone, or its clients are to share another pool.
+                _ => self.retire_pool(at),
             }
         }
         self.renew_caches();

@@ -18,7 +18,7 @@ use super::surveying::Surveys;
 use super::{Count, Effect, Place, Plane, PoolState, Preparing, ServerConn};
 use crate::config::{PoolConfig, PoolMode};
 use crate::control::messages::{PoolName, Ref, ToControl};
-use crate::session::client::{Hold, Phase, Rest, NONE};
+use crate::session::client::{Client, Hold, Phase, Rest, NONE};
 use crate::session::login::Refused;
 use crate::worker::shapes::Shapes;
 use crate::worker::snapshot::Totals;
@@ -120,7 +120,11 @@ impl Plane {
                 config.max_database_clients,
                 "database",
             ),
-            (common.budget(Count::UserClients, &config.user), config.max_user_clients, "user"),
+            (
+                common.budget(Count::UserClients, &config.user),
+                self.config.max_clients_of(&config.user),
+                "user",
+            ),
         ]
     }
 
@@ -508,7 +512,7 @@ impl Plane {
                 if let Some(pool) = self.pools.get(client.pool as usize) {
                     let stayed = self.now.since(client.connected).as_millis() as u64;
                     tracing::info!(event = "client_closed", client_id = client.id,
-                        db = %pool.name.database, user = %pool.name.user, duration_ms = stayed);
+                        db = %pool.name.database, user = %user_of(client, pool), duration_ms = stayed);
                 }
             }
             Phase::Pooled => {}
@@ -536,9 +540,17 @@ impl Plane {
             in_set_up: client.hold == Hold::SetUp && !surveyed,
             duplicate: client.duplicate.is_some(),
         };
+        let guest = client.guest.take();
         if let Some(pool) = self.pools.get_mut(at as usize) {
             pool.clients -= 1;
-            pool.client_budgets.iter().for_each(|(budget, _, _)| budget.give_back());
+            let places = pool.client_budgets.iter().map(|(budget, _, _)| budget);
+            match &guest {
+                None => places.for_each(|budget| budget.give_back()),
+                Some(guest) => {
+                    places.take(1).for_each(|budget| budget.give_back());
+                    guest.clients.give_back();
+                }
+            }
             pool.pool.leave(slot);
             pool.greeting.retain(|waiting| *waiting != slot);
         }
@@ -580,6 +592,11 @@ impl Plane {
 /// What clients of a database are told that a reload has removed.
 pub(super) fn removed() -> Refused {
     Refused::new(sqlstate::ADMIN_SHUTDOWN, "the database was removed from the configuration")
+}
+
+/// As whom a client has logged in.
+pub(super) fn user_of<'a>(client: &'a Client, pool: &'a PoolState) -> &'a str {
+    client.guest.as_ref().map_or(&pool.name.user, |guest| &guest.user)
 }
 
 /// How a client that has gone left its server.

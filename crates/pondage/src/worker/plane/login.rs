@@ -6,10 +6,11 @@ use backend::settings::Settings;
 use wire::pg::auth::{ScramVerifier, Secret};
 use wire::pg::{backend as reply, frame, sqlstate};
 
-use super::{replies, Effect, Greeting, Plane};
+use super::lending::user_of;
+use super::{replies, Count, Effect, Greeting, Plane};
 use crate::config::{ListenTlsMode, PoolConfig, Refusal};
 use crate::control::messages::{ConsoleUser, OpenError, Shutdown, ToControl, ToWorker};
-use crate::session::client::{Hold, Phase, NONE};
+use crate::session::client::{Guest, Hold, Phase, NONE};
 use crate::session::login::{
     Answer, Challenge, Chance, First, Login, Proof, Refused, TlsState, PASSWORD_BYTES_MAX,
 };
@@ -137,31 +138,25 @@ impl Plane {
             let secret = self.config.secret(&user).cloned();
             return self.challenge(slot, secret, None);
         }
-        let config = match self.pool_config(&database, &user) {
-            Ok(config) => config,
-            Err(Refusal::UnknownDatabase) => {
-                let refused = Refused::new(
-                    sqlstate::INVALID_CATALOG_NAME,
-                    format!("database \"{database}\" does not exist"),
-                )
-                .detail("No section [databases] of the configuration has this name, and there is no \"*\".")
-                .hint("See SHOW DATABASES on the console. [P0314]");
-                return self.refuse(slot, &refused);
-            }
-        };
         let known = self.config.secret(&user).cloned();
-        if known.is_none() && self.config.auth.query.is_some() && proof != Proof::Nothing {
-            self.clients[slot].hold = Hold::Control;
-            let client = self.reference(slot);
-            self.effects.push(Effect::Control(ToControl::AuthQuery { client, config, user }));
-            return;
+        if known.is_some() || self.config.auth.query.is_none() || proof == Proof::Nothing {
+            // A database that does not exist is told of only to who has proven who it is.
+            return self.challenge(slot, known, None);
         }
-        self.challenge(slot, known, None);
+        // Nothing else says on which server to ask for it.
+        match self.pool_config(&database, &user) {
+            Ok(config) => {
+                self.clients[slot].hold = Hold::Control;
+                let client = self.reference(slot);
+                self.effects.push(Effect::Control(ToControl::AuthQuery { client, config, user }));
+            }
+            Err(Refusal::UnknownDatabase) => self.refuse(slot, &unknown_database(&database)),
+        }
     }
 
     /// What a pool lives by: as it is known here, else from the configuration.
     fn pool_config(&self, database: &str, user: &str) -> Result<Arc<PoolConfig>, Refusal> {
-        match self.known_pool(database, user) {
+        match self.known_pool(database, self.config.pool_user(database, user)) {
             Some(at) if !self.pools[at as usize].retired => {
                 Ok(self.pools[at as usize].config.clone())
             }
@@ -279,7 +274,12 @@ impl Plane {
             let admin = login.is_owner || self.config.is_admin(&user);
             return self.greet_console(slot, ConsoleUser { user, database, admin, proven: None });
         }
-        let Ok(config) = self.pool_config(&database, &user) else { return };
+        let config = match self.pool_config(&database, &user) {
+            Ok(config) => config,
+            Err(Refusal::UnknownDatabase) => {
+                return self.refuse(slot, &unknown_database(&database))
+            }
+        };
         let at = self.pool_of(config);
         let pool = &mut self.pools[at as usize];
         if pool.disabled {
@@ -290,20 +290,20 @@ impl Plane {
             .hint("An administrator can ENABLE it on the console. [P0316]");
             return self.refuse(slot, &refused);
         }
-        for taken in 0..pool.client_budgets.len() {
-            let (budget, limit, what) = &pool.client_budgets[taken];
+        let guest = (pool.name.user != user).then(|| {
+            let clients = self.common.budget(Count::UserClients, &user);
+            Box::new(Guest { user: user.clone(), clients })
+        });
+        let mut places = pool.client_budgets.clone();
+        if let (Some(guest), Some(place)) = (&guest, places.last_mut()) {
+            *place = (guest.clients.clone(), self.config.max_clients_of(&user), "user");
+        }
+        for (taken, (budget, limit, what)) in places.iter().enumerate() {
             if budget.take(limit.unwrap_or(u32::MAX)) {
                 continue;
             }
-            let message = format!("too many connections for {what}");
-            let detail =
-                format!("All {} places for clients of this {what} are taken.", limit.unwrap_or(0));
-            let given = &pool.client_budgets[..taken];
-            given.iter().for_each(|(budget, _, _)| budget.give_back());
-            let refused = Refused::new(sqlstate::TOO_MANY_CONNECTIONS, message)
-                .detail(detail)
-                .hint("Raise max_client_connections; see SHOW CLIENTS. [P0317]");
-            return self.refuse(slot, &refused);
+            places[..taken].iter().for_each(|(budget, _, _)| budget.give_back());
+            return self.refuse(slot, &no_place(what, limit.unwrap_or(0)));
         }
         let upstream = &pool.config.upstream;
         let stored = matches!(upstream.password, Some(Secret::Plain(_) | Secret::Md5(_)));
@@ -318,6 +318,7 @@ impl Plane {
         self.reads_begin(slot, at);
         let client = &mut self.clients[slot];
         client.pool = at;
+        client.guest = guest;
         let Phase::LoggingIn(login) = std::mem::replace(&mut client.phase, Phase::Leaving) else {
             return;
         };
@@ -397,7 +398,7 @@ impl Plane {
             let client = &self.clients[slot];
             let pool = &self.pools[client.pool as usize];
             tracing::info!(event = "client_login", client_id = client.id,
-                db = %pool.name.database, user = %pool.name.user,
+                db = %pool.name.database, user = %user_of(client, pool),
                 app = client.settings.get("application_name").unwrap_or(""));
         }
     }
@@ -458,8 +459,9 @@ impl Plane {
         let user = match &self.clients[slot].phase {
             Phase::LoggingIn(login) | Phase::AwaitWelcome(login) => login_user(login),
             _ => {
-                let pool = self.pools.get(self.clients[slot].pool as usize);
-                pool.map(|pool| pool.name.user.clone()).unwrap_or_default()
+                let client = &self.clients[slot];
+                let pool = self.pools.get(client.pool as usize);
+                pool.map(|pool| user_of(client, pool).to_owned()).unwrap_or_default()
             }
         };
         tracing::warn!(event = "client_refused", client_id = self.clients[slot].id, user = %user,
@@ -524,4 +526,21 @@ pub(super) fn key_number(worker: u8, slot: u32) -> u32 {
 pub(super) fn key_parts(number: u32) -> Option<(u8, u32)> {
     let slot = (number & 0x00ff_ffff).checked_sub(1)?;
     Some(((number >> 24) as u8, slot))
+}
+
+fn no_place(what: &str, limit: u32) -> Refused {
+    let theirs =
+        if what == "user" { "max_user_client_connections" } else { "max_db_client_connections" };
+    Refused::new(sqlstate::TOO_MANY_CONNECTIONS, format!("too many connections for {what}"))
+        .detail(format!("All {limit} places for clients of this {what} are taken."))
+        .hint(format!(
+            "Raise max_client_connections (PgBouncer's {theirs}); see SHOW CLIENTS. [P0317]"
+        ))
+}
+
+fn unknown_database(name: &str) -> Refused {
+    let message = format!("database \"{name}\" does not exist");
+    Refused::new(sqlstate::INVALID_CATALOG_NAME, message)
+        .detail("No section [databases] of the configuration has this name, and there is no \"*\".")
+        .hint("See SHOW DATABASES on the console. [P0314]")
 }

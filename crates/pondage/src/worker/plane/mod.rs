@@ -487,6 +487,7 @@ impl Plane {
             phase: Phase::LoggingIn(Box::<Login>::default()),
             hold: Hold::No,
             pool: NONE,
+            guest: None,
             server: NONE,
             input: Vec::new(),
             out: Vec::new(),

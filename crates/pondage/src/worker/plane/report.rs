@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::lending::user_of;
 use super::{Place, Plane, PoolState, Preparing, ServerConn};
 use crate::link::Ends;
 use crate::session::client::{Client, Hold, Phase, NONE};
@@ -127,7 +128,7 @@ impl Plane {
         let (user, database) = match &client.phase {
             Phase::Pooled | Phase::AwaitWelcome(_) => {
                 let pool = &self.pools[client.pool as usize];
-                (pool.name.user.clone(), pool.name.database.clone())
+                (user_of(client, pool).to_owned(), pool.name.database.clone())
             }
             Phase::Console(who) => (who.user.clone(), who.database.clone()),
             Phase::LoggingIn(_) | Phase::Leaving => return None,
