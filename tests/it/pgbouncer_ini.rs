@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::kit::cluster::{APP, APP_PASSWORD, SUPERUSER, SUPERUSER_PASSWORD};
-use crate::kit::{cluster, Address, Database, Gateway, Tool, WireClient};
+use crate::kit::{cluster, wait, Address, Database, Gateway, Tool, WireClient};
 
 const LOOKUP: &str = "SELECT rolname, rolpassword FROM pg_catalog.pg_authid WHERE rolname = $1";
 
@@ -61,7 +61,8 @@ fn an_ini_serves_psql_in_every_way_to_log_in() {
             assert_eq!(refused.err().expect("a wrong password").code, "28P01", "{method}");
         }
         assert!(gateway.directory.path().join("pgbouncer.pid").exists());
-        assert!(gateway.said().contains("`logfile` is ignored: the log goes to standard error"));
+        let log = std::fs::read_to_string(gateway.directory.path().join("pgbouncer.log"));
+        assert!(log.expect("a log file").contains("event=client_login"));
     }
 }
 
@@ -204,4 +205,43 @@ fn who_runs_it_needs_no_secret_for_the_console_at_its_socket() {
         other.expect_status(2);
         assert!(other.stderr.contains("may not use the console"), "{}", other.stderr);
     }
+}
+
+#[test]
+fn the_log_file_may_be_renamed_and_the_level_changed_while_it_runs() {
+    let database = cluster().database();
+    let main = "log_connections = 0\nlog_disconnections = 0";
+    let gateway = Gateway::start_ini(|port, at| ini((port, at), &database, "", main));
+    let log = gateway.directory.path().join("pgbouncer.log");
+    let old = gateway.directory.path().join("pgbouncer.log.1");
+    let has = |path: &Path, what: &str| {
+        std::fs::read_to_string(path).is_ok_and(|text| text.contains(what))
+    };
+    assert!(has(&log, "event=ready"));
+    std::fs::rename(&log, &old).expect("renamed");
+    gateway.signal(rustix::process::Signal::HUP);
+    wait::until("a new log file", || log.exists());
+    let mut console = console(&gateway);
+    console.run("pause");
+    wait::until("a line", || has(&log, "event=console_command"));
+    assert!(!has(&old, "event=console_command") && gateway.said().contains("console_command"));
+    // PgBouncer's way to hear less and more.
+    console.run("set logfile = ''");
+    console.run("resume");
+    wait::until("a line", || gateway.said().contains("Resume(None)"));
+    assert!(!has(&log, "Resume(None)"));
+    let refused = console.error("set logfile = '/nowhere/at/all'");
+    assert!(
+        refused.detail.contains("cannot write the log to /nowhere/at/all"),
+        "{}",
+        refused.detail
+    );
+    console.run("set telemetry.log_level = error");
+    console.run("pause");
+    console.run("set verbose = 2");
+    console.run("set verbose = 0");
+    console.run("disable template1");
+    wait::until("a line", || gateway.said().contains("command=DISABLE"));
+    let said = gateway.said().text();
+    assert_eq!(said.matches("command=PAUSE").count(), 1, "the second one was not important");
 }

@@ -1,4 +1,4 @@
-//! The log: one line for each event, on standard error.
+//! The log: one line for each event, on standard error and, if wished, in a file.
 //!
 //! ```text
 //! text    2026-11-20T14:00:00.123Z  WARN cannot connect ...  event=server_open_failed db=app
@@ -13,13 +13,16 @@
 //! writes them. A line that finds it full is counted and told later, as `lost`. A place in the
 //! code that says more than [`LINES_PER_SECOND_MAX`] is silenced for the rest of the second; its
 //! next line says how often, as `suppressed`.
+//!
+//! RELOAD and HUP open the file anew, so that it may be renamed before.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
+use std::fs::File;
 use std::io::{self, IsTerminal, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -28,7 +31,7 @@ use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, SubscriberExt};
-use tracing_subscriber::Layer;
+use tracing_subscriber::{reload, Layer, Registry};
 
 use crate::config::{LogFormat, Telemetry};
 
@@ -41,9 +44,26 @@ const LINES_PER_SECOND_MAX: u64 = 100;
 /// Bytes of one value; what is longer is cut.
 const VALUE_BYTES_MAX: usize = 4096;
 
+/// What goes to the thread that writes.
+enum Entry {
+    Line(String),
+    /// Lines go there, too, from now on.
+    File(Option<File>),
+    /// The global log keeps a sender for ever.
+    End,
+}
+
+/// The log of the process, to be changed while it runs.
+struct Controls {
+    queue: SyncSender<Entry>,
+    level: reload::Handle<LevelFilter, Registry>,
+}
+
+static CONTROLS: OnceLock<Controls> = OnceLock::new();
+
 /// Writes what is queued and ends when dropped.
 pub struct Logging {
-    queue: Option<SyncSender<String>>,
+    queue: Option<SyncSender<Entry>>,
     writer: Option<JoinHandle<()>>,
     style: Style,
 }
@@ -70,19 +90,48 @@ impl Style {
 /// Starts the log of this process; a second start changes nothing.
 ///
 /// # Errors
-/// When its thread can't be started.
+/// When its thread can't be started, or its file can't be opened.
 pub fn start(telemetry: &Telemetry) -> io::Result<Logging> {
-    let (queue, lines) = sync_channel(QUEUE_LINES_MAX);
-    let writer = std::thread::Builder::new().name("log".to_owned()).spawn(|| write(lines))?;
+    let file = open(telemetry)?;
+    let (queue, entries) = sync_channel(QUEUE_LINES_MAX);
+    let named = std::thread::Builder::new().name("log".to_owned());
+    let writer = named.spawn(|| write(entries, file))?;
     let style = Style::of(telemetry.log_format);
     let lost = Arc::new(AtomicU64::new(0));
     let layer = LogLayer { queue: queue.clone(), style, lost, said: Mutex::default() };
-    // The configuration lets nothing but a level through.
-    let level: LevelFilter = telemetry.log_level.parse().unwrap_or(LevelFilter::INFO);
-    let subscriber = tracing_subscriber::registry().with(layer.with_filter(level));
+    let (filter, level) = reload::Layer::new(level_of(telemetry));
+    let subscriber = tracing_subscriber::registry().with(layer.with_filter(filter));
     // In tests another log may be in place.
-    let _ = tracing::subscriber::set_global_default(subscriber);
+    if tracing::subscriber::set_global_default(subscriber).is_ok() {
+        let _ = CONTROLS.set(Controls { queue: queue.clone(), level });
+    }
     Ok(Logging { queue: Some(queue), writer: Some(writer), style })
+}
+
+/// Puts level and file into force, the file opened anew.
+///
+/// # Errors
+/// The file can't be opened; lines go where they went.
+pub fn configure(telemetry: &Telemetry) -> io::Result<()> {
+    let Some(controls) = CONTROLS.get() else { return Ok(()) };
+    let file = open(telemetry)?;
+    // Both fail when the log is gone, which is the process's end.
+    let _ = controls.level.reload(level_of(telemetry));
+    let _ = controls.queue.send(Entry::File(file));
+    Ok(())
+}
+
+fn level_of(telemetry: &Telemetry) -> LevelFilter {
+    // The configuration lets nothing but a level through.
+    telemetry.log_level.parse().unwrap_or(LevelFilter::INFO)
+}
+
+fn open(telemetry: &Telemetry) -> io::Result<Option<File>> {
+    let Some(path) = &telemetry.log_file else { return Ok(None) };
+    let file = File::options().append(true).create(true).open(path);
+    file.map(Some).map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot write the log to {}: {error}", path.display()))
+    })
 }
 
 impl Logging {
@@ -94,18 +143,15 @@ impl Logging {
         }
         line.message = message.to_owned();
         if let Some(queue) = &self.queue {
-            let _ = queue.send(line.finish());
+            let _ = queue.send(Entry::Line(line.finish()));
         }
     }
 }
 
-/// An empty line is the end: the global log keeps a sender for ever.
-const END: String = String::new();
-
 impl Drop for Logging {
     fn drop(&mut self) {
         if let Some(queue) = self.queue.take() {
-            let _ = queue.send(END);
+            let _ = queue.send(Entry::End);
         }
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
@@ -114,27 +160,37 @@ impl Drop for Logging {
 }
 
 /// Writes what has gathered at once.
-fn write(lines: Receiver<String>) {
-    while let Ok(first) = lines.recv() {
-        let mut gathered = first;
-        let mut ended = gathered.is_empty();
-        while !ended {
-            match lines.try_recv() {
-                Ok(line) if line.is_empty() => ended = true,
-                Ok(line) => gathered.push_str(&line),
-                Err(_) => break,
+fn write(entries: Receiver<Entry>, mut file: Option<File>) {
+    let mut lines = String::new();
+    while let Ok(first) = entries.recv() {
+        let mut next = Some(first);
+        let mut other = None;
+        while let Some(entry) = next {
+            match entry {
+                Entry::Line(line) => lines.push_str(&line),
+                entry => {
+                    other = Some(entry);
+                    break;
+                }
             }
+            next = entries.try_recv().ok();
         }
-        // Nobody is left to tell when standard error can't be written.
-        let _ = io::stderr().write_all(gathered.as_bytes());
-        if ended {
-            return;
+        // Nobody is left to tell when these can't be written.
+        let _ = io::stderr().write_all(lines.as_bytes());
+        if let Some(file) = &mut file {
+            let _ = file.write_all(lines.as_bytes());
+        }
+        lines.clear();
+        match other {
+            Some(Entry::File(new)) => file = new,
+            Some(Entry::End) => return,
+            Some(Entry::Line(_)) | None => {}
         }
     }
 }
 
 struct LogLayer {
-    queue: SyncSender<String>,
+    queue: SyncSender<Entry>,
     style: Style,
     /// Lines that found the queue full.
     lost: Arc<AtomicU64>,
@@ -177,7 +233,7 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         if lost > 0 {
             line.put("lost", &lost.to_string());
         }
-        if self.queue.try_send(line.finish()).is_err() {
+        if self.queue.try_send(Entry::Line(line.finish())).is_err() {
             self.lost.fetch_add(lost + 1, Ordering::Relaxed);
         }
     }
@@ -306,17 +362,24 @@ impl fmt::Display for Quoted<'_> {
 mod tests {
     use super::*;
 
-    fn layer(style: Style, queue: usize) -> (LogLayer, Receiver<String>) {
+    fn layer(style: Style, queue: usize) -> (LogLayer, Receiver<Entry>) {
         let (queue, lines) = sync_channel(queue);
         let (lost, said) = (Arc::default(), Mutex::default());
         (LogLayer { queue, style, lost, said }, lines)
+    }
+
+    fn text(entry: Entry) -> String {
+        match entry {
+            Entry::Line(line) => line,
+            Entry::File(_) | Entry::End => panic!("no line"),
+        }
     }
 
     fn logged(style: Style, say: impl FnOnce()) -> Vec<String> {
         let (layer, lines) = layer(style, QUEUE_LINES_MAX);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
         // The time is the one thing that differs.
-        lines.try_iter().map(|line| line.replacen(char::is_numeric, "", 17)).collect()
+        lines.try_iter().map(text).map(|line| line.replacen(char::is_numeric, "", 17)).collect()
     }
 
     /// The place in the code where `say` logs.
@@ -385,9 +448,9 @@ mod tests {
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(event = "first");
             tracing::info!(event = "second");
-            assert!(lines.recv().expect("line").contains("first"));
+            assert!(text(lines.recv().expect("line")).contains("first"));
             tracing::info!(event = "third");
-            assert!(lines.recv().expect("line").contains("event=third lost=1"));
+            assert!(text(lines.recv().expect("line")).contains("event=third lost=1"));
         });
     }
 }

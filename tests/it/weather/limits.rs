@@ -224,6 +224,37 @@ fn an_idle_transaction_over_its_timeout_is_rolled_back_and_its_client_closed() {
 }
 
 #[test]
+fn a_transaction_over_its_timeout_is_rolled_back_and_its_client_closed() {
+    let database = cluster().database();
+    database.run("create table t(a int); grant all on t to app");
+    for mode in ["transaction", "session"] {
+        let config = Config::of(&database)
+            .set("pool.mode", mode)
+            .set("pool.pool_size", 1)
+            .set("pool.transaction_timeout", "900ms");
+        let gateway = Gateway::start(config);
+        let mut client = gateway.client(&database);
+        // Time between transactions does not count.
+        for _ in 0..3 {
+            client.run("begin; select pg_sleep(0.1); commit");
+            std::thread::sleep(Duration::from_millis(400));
+        }
+        // Busy all the time, but too long as a whole.
+        client.run("begin; insert into t values (1)");
+        client.run("select pg_sleep(0.1)");
+        client.put(|out| frontend::put_query(out, "select pg_sleep(600)"));
+        assert_eq!(last_word(&mut client).code, "25P04", "{mode}");
+        let mut next = gateway.client(&database);
+        assert_eq!(next.one("select count(*) from t"), "0", "{mode}");
+        next.run("begin");
+        next.run("insert into t values (2)");
+        // Idle in it counts, too.
+        assert_eq!(last_word(&mut next).code, "25P04", "{mode}");
+        assert_eq!(gateway.client(&database).one("select count(*) from t"), "0", "{mode}");
+    }
+}
+
+#[test]
 fn an_idle_client_over_its_timeout_is_closed() {
     let database = cluster().database();
     let config = Config::of(&database).set("pool.client_idle_timeout", "600ms");

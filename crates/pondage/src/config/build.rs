@@ -386,6 +386,7 @@ impl Builder<'_> {
         let scope = Scope::fixed(Section::Telemetry);
         let values = self.values(&scope);
         Telemetry {
+            log_file: values.path("log_file"),
             log_level: values.text("log_level").unwrap_or_else(|| default::LOG_LEVEL.to_owned()),
             log_format: values
                 .text("log_format")
@@ -523,6 +524,7 @@ impl Builder<'_> {
             server_reset_always: values.flag("server_reset_always"),
             max_prepared_statements: values.count("max_prepared_statements"),
             query_timeout: values.duration("query_timeout"),
+            transaction_timeout: values.duration("transaction_timeout"),
             idle_transaction_timeout: values.duration("idle_transaction_timeout"),
             client_idle_timeout: values.duration("client_idle_timeout"),
             coalesce: values.text("coalesce").and_then(|word| Coalesce::from_name(&word)),

@@ -134,7 +134,8 @@ pub fn reload(config: &Config) -> Result<Config, Report> {
 /// Everything that is wrong; `config` stays in force.
 pub fn set(config: &Config, name: &str, value: &str) -> Result<Config, Report> {
     let mut inputs = config.inputs.clone();
-    inputs.console.retain(|(known, _)| known != name);
+    let ours = |name: &str| pgbouncer::ours(name).unwrap_or_else(|| name.to_owned());
+    inputs.console.retain(|(known, _)| ours(known) != ours(name));
     inputs.console.push((name.to_owned(), value.to_owned()));
     load(inputs)
 }

@@ -324,6 +324,7 @@ pub struct PoolOptions {
     pub server_reset_always: Option<bool>,
     pub max_prepared_statements: Option<u32>,
     pub query_timeout: Option<Duration>,
+    pub transaction_timeout: Option<Duration>,
     pub idle_transaction_timeout: Option<Duration>,
     pub client_idle_timeout: Option<Duration>,
     pub coalesce: Option<Coalesce>,
@@ -438,6 +439,8 @@ pub struct Redis {
 #[derive(Debug, Clone)]
 pub struct Telemetry {
     pub log_level: String,
+    /// Beside standard error.
+    pub log_file: Option<PathBuf>,
     pub log_format: LogFormat,
     pub log_connections: bool,
     pub log_disconnections: bool,
@@ -478,6 +481,7 @@ pub struct PoolConfig {
     /// Per server; 0: statements are not followed, as PgBouncer's max_prepared_statements = 0.
     pub max_prepared_statements: u32,
     pub query_timeout: Duration,
+    pub transaction_timeout: Duration,
     pub idle_transaction_timeout: Duration,
     pub client_idle_timeout: Duration,
     pub coalesce: Coalesce,

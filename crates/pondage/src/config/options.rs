@@ -234,6 +234,7 @@ pub mod default {
     pub const SERVER_RESET_ALWAYS: bool = false;
     pub const MAX_PREPARED_STATEMENTS: u32 = 200;
     pub const QUERY_TIMEOUT: Duration = Duration::ZERO;
+    pub const TRANSACTION_TIMEOUT: Duration = Duration::ZERO;
     pub const IDLE_TRANSACTION_TIMEOUT: Duration = Duration::ZERO;
     pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::ZERO;
     pub const COALESCE: Coalesce = Coalesce::Batch;
@@ -489,6 +490,10 @@ pub static TABLE: &[Row] = &[
     row(POOLS, "query_timeout", NEVER, Preset::Duration(default::QUERY_TIMEOUT),
         &["query_timeout"],
         "A query that runs longer is cancelled and its client closed."),
+    row(POOLS, "transaction_timeout", NEVER,
+        Preset::Duration(default::TRANSACTION_TIMEOUT), &["transaction_timeout"],
+        "A transaction that takes longer is rolled back and its client told 25P04 and closed. A \
+         statement outside of one counts as one, unless it shares a trip."),
     row(POOLS, "idle_transaction_timeout", NEVER,
         Preset::Duration(default::IDLE_TRANSACTION_TIMEOUT), &["idle_transaction_timeout"],
         "A client that is idle in a transaction for longer is closed."),
@@ -713,10 +718,13 @@ pub static TABLE: &[Row] = &[
     row(REDIS, "notify_keyspace_events", Kind::KeyspaceEvents, Preset::Text(""), &[],
         "Changes of keys that are published, in Redis's letters; empty: none."),
 
-    fixed(row(TELEMETRY, "log_level",
+    row(TELEMETRY, "log_level",
         Kind::Choice(&["off", "error", "warn", "info", "debug", "trace"]),
         Preset::Text(default::LOG_LEVEL), &["verbose"],
-        "The least important messages to log.")),
+        "The least important messages to log."),
+    row(TELEMETRY, "log_file", Kind::Path, Preset::None, &["logfile"],
+        "The log goes there, too, beside standard error. HUP and RELOAD open it anew, so that it \
+         may be renamed before."),
     fixed(row(TELEMETRY, "log_format", Kind::Choice(LogFormat::WORDS),
         Preset::Text(default::LOG_FORMAT.name()), &[],
         "`auto`: `text` on a terminal, else `logfmt`.")),

@@ -115,6 +115,7 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
             default::MAX_PREPARED_STATEMENTS
         ),
         query_timeout: nearest!(query_timeout, default::QUERY_TIMEOUT),
+        transaction_timeout: nearest!(transaction_timeout, default::TRANSACTION_TIMEOUT),
         idle_transaction_timeout: nearest!(
             idle_transaction_timeout,
             default::IDLE_TRANSACTION_TIMEOUT

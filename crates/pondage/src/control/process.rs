@@ -15,6 +15,7 @@ use super::mirrors::{self, Unfit};
 use super::{tls, Control};
 use crate::config::{self, CacheMode, Config, MirrorDefinition, PoolConfig};
 use crate::console::{Condition, MirrorMemory, Pending, Process, SetRefused};
+use crate::logging;
 use crate::procedures::{Procedure, Procedures};
 use crate::process::notify;
 use crate::route::Cacheable;
@@ -178,6 +179,7 @@ impl Control {
         // The planes number their peers by it.
         new.runtime.workers = old.runtime.workers;
         let new = Arc::new(new);
+        logging::configure(&new.telemetry).map_err(|error| error.to_string())?;
         self.config.store(new.clone());
         self.listen_tls.store(listen_tls.clone());
         self.dialer.forget();

@@ -44,6 +44,16 @@ pub(super) fn one(name: &str, value: &str) -> (Sheet, Vec<String>) {
     split(convert::one(name, value))
 }
 
+/// Our name of an option of `[pgbouncer]` that holds for all: `pool.pool_size`.
+pub(super) fn ours(name: &str) -> Option<String> {
+    match table::find(table::MAIN, name)?.fate {
+        table::Fate::Taken(section, ours, _) if !section.has_name() => {
+            Some(format!("{}.{ours}", section.path()))
+        }
+        _ => None,
+    }
+}
+
 fn split(converted: Converted) -> (Sheet, Vec<String>) {
     (converted.sheet, converted.notes.iter().map(ToString::to_string).collect())
 }

@@ -152,7 +152,7 @@ pub(super) static MAIN: &[Known] = &[
     taken("log_disconnections", Section::Telemetry, "log_disconnections", Turn::Flag).preset("1"),
     ignored("log_pooler_errors", "missing: SHOW STATS and the metrics count them"),
     ignored("log_stats", "missing: SHOW STATS and the metrics have them"),
-    ignored("logfile", NO_SYSLOG),
+    taken("logfile", Section::Telemetry, "log_file", Turn::Path),
     ignored("login_notify_message", "missing"),
     taken("max_client_conn", Section::Runtime, "max_clients", Turn::Count).preset("100"),
     taken("max_db_client_connections", DATABASE, "max_client_connections", Turn::Count),
@@ -214,7 +214,7 @@ pub(super) static MAIN: &[Known] = &[
     ignored("tcp_socket_buffer", NO_TCP),
     ignored("tcp_user_timeout", NO_TCP),
     ignored("track_extra_parameters", "not needed: all that PostgreSQL reports is kept"),
-    ignored("transaction_timeout", "missing: PostgreSQL 17 has an option of this name"),
+    taken("transaction_timeout", POOL, "transaction_timeout", Turn::Seconds),
     joined("unix_socket_dir", "`listen.postgres`, and `host` of databases without one"),
     ignored("unix_socket_group", "missing: the directory of the socket can have a group"),
     taken("unix_socket_mode", Section::Listen, "unix_socket_mode", Turn::Same),
@@ -262,7 +262,7 @@ pub(super) static USERS: &[Known] = &[
     taken("query_timeout", USER, "query_timeout", Turn::Seconds),
     taken("query_wait_timeout", USER, "wait_timeout", Turn::Seconds),
     taken("reserve_pool_size", USER, "reserve_pool_size", Turn::Count),
-    ignored("transaction_timeout", "missing: PostgreSQL 17 has an option of this name"),
+    taken("transaction_timeout", USER, "transaction_timeout", Turn::Seconds),
 ];
 
 /// Connection strings of `[peers]`.

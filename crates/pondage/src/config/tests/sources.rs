@@ -295,6 +295,8 @@ fn what_the_console_sets_is_stronger_than_all_else_until_a_reload() {
     // By PgBouncer's name, in its units; the later word counts.
     let config = set(&config, "default_pool_size", "4").expect("set");
     let config = set(&config, "query_wait_timeout", "1.5").expect("set");
+    let other = set(&config, "pool.pool_size", "5").expect("set");
+    assert_eq!(size(&other), Some(5), "whatever the name");
     assert_eq!(size(&config), Some(4));
     let wait = config.pool("app", "x").map(|pool| pool.wait_timeout).ok();
     assert_eq!(wait, Some(std::time::Duration::from_millis(1500)));

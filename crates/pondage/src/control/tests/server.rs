@@ -154,6 +154,7 @@ pub fn pool(upstream: Upstream) -> PoolConfig {
         server_reset_always: false,
         max_prepared_statements: 0,
         query_timeout: never,
+        transaction_timeout: never,
         idle_transaction_timeout: never,
         client_idle_timeout: never,
         coalesce: Coalesce::Batch,

@@ -226,6 +226,19 @@ impl Plane {
                 } else if busy && passed(config.query_timeout, stuck) {
                     let config = config.clone();
                     self.ran_too_long(holder, &config);
+                } else if (busy || conn.server.status() != TxStatus::Idle)
+                    && passed(config.transaction_timeout, self.now.since(client.began))
+                {
+                    // PostgreSQL's words, from 17 on.
+                    let refused = Refused::new(
+                        sqlstate::TRANSACTION_TIMEOUT,
+                        "terminating connection due to transaction timeout",
+                    )
+                    .detail(format!(
+                        "transaction_timeout is {}.",
+                        plain(config.transaction_timeout)
+                    ));
+                    self.close_client(holder, Some(&refused));
                 } else if !busy
                     && conn.server.status() != TxStatus::Idle
                     && passed(config.idle_transaction_timeout, idle)
