@@ -1,5 +1,7 @@
 //! The command line: what to do, decided without doing it.
 
+mod pgbouncer;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -155,7 +157,7 @@ impl FileFlag {
 }
 
 /// Stronger than environment and file.
-#[derive(Args)]
+#[derive(Args, Default)]
 struct OptionFlags {
     /// Address for PostgreSQL clients, may be repeated: 0.0.0.0:6432, unix:/run/pondage
     #[arg(long, value_name = "ADDRESS")]
@@ -187,6 +189,9 @@ impl From<OptionFlags> for Flags {
 /// Reads the command line and whatever configuration it names.
 pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment) -> Action {
     let args: Vec<OsString> = args.into_iter().collect();
+    if pgbouncer::is_called(&args) {
+        return pgbouncer::decide(&args, environment);
+    }
     let CommandLine { command, url, pgbouncer_ini, takeover, options } =
         match CommandLine::try_parse_from(&args) {
             Ok(command_line) => command_line,

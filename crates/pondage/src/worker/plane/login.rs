@@ -113,7 +113,7 @@ impl Plane {
             let refused =
                 Refused::new(sqlstate::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
                     .detail(format!("All {max} places for clients are taken."))
-                    .hint("Raise runtime.max_clients; see SHOW CLIENTS. [P0312]");
+                    .hint("Raise runtime.max_clients (PgBouncer's max_client_conn); see SHOW CLIENTS. [P0312]");
             return self.refuse(slot, &refused);
         }
         self.clients[slot].counted = true;
