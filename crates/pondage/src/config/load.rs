@@ -260,7 +260,7 @@ fn console_sheet(inputs: &Inputs) -> (Sheet, Vec<String>) {
     let mut notices = Vec::new();
     for (name, value) in &inputs.console {
         let ours = Section::ALL.into_iter().filter(|section| !section.has_name()).find_map(|at| {
-            let row = name.strip_prefix(&at.path())?.strip_prefix('.')?;
+            let row = name.strip_prefix(at.path())?.strip_prefix('.')?;
             Some((at, options::find(at, row)?))
         });
         match (ours, &inputs.text) {
