@@ -111,11 +111,14 @@ pub struct Request {
     pub fate: Fate,
     /// The owner wants [`Event::Settled`].
     pub told: bool,
-    /// The statement that this Parse prepares, or this Close closes, on the server; 0: none.
+    /// The statement that this Parse prepares, this Close closes, or this Bind or Describe needs on
+    /// the server; 0: none.
     pub statement: u64,
     pub guest: Guest,
     /// After a deadlock or a serialization failure its owner sends it again.
     pub repeats: bool,
+    /// If what it names was planned for something else, its owner has it prepared anew.
+    pub replans: bool,
     /// So many CopyDone or CopyFail were sent behind it before the server said that it copies in.
     pub(crate) copies_ended: u8,
 }
@@ -134,6 +137,7 @@ impl Request {
             statement: 0,
             guest: Guest::No,
             repeats: false,
+            replans: false,
             copies_ended: 0,
         }
     }
@@ -153,7 +157,12 @@ impl Request {
         Request { repeats, ..self }
     }
 
-    /// It prepares or closes this statement on the server.
+    /// Its owner has the statement prepared anew when its plan does not fit any more.
+    pub fn replanning(self, replans: bool) -> Request {
+        Request { replans, ..self }
+    }
+
+    /// It prepares, closes or needs this statement on the server.
     pub fn of(self, statement: u64) -> Request {
         Request { statement, ..self }
     }
@@ -180,6 +189,8 @@ pub enum Again {
     Hurried,
     /// PostgreSQL has undone it, because of what others did at the same time.
     Conflict,
+    /// Its statement was planned for what is defined otherwise now.
+    Stale,
 }
 
 /// What an owner learns beside the bytes of its replies.
@@ -219,6 +230,9 @@ pub enum Event<'a> {
     Defined,
     /// An ErrorResponse that the owner has seen.
     Error,
+    /// What this statement was planned for is defined otherwise now. The owner is told so, or by
+    /// [`Event::Again`] to send it again.
+    Stale(u64),
     SetupDone,
     /// The body of the ErrorResponse.
     SetupFailed(&'a [u8]),

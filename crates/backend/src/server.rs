@@ -141,6 +141,11 @@ pub struct Server {
     begun: bool,
     /// The head's owner has not been told of an error, and will send its statement again.
     rejected: Option<Again>,
+    /// That error, whole, for an owner who may have sent more behind it in the meantime.
+    withheld: Option<Vec<u8>>,
+    /// A ParameterDescription, told with what follows it: PostgreSQL sends it before it looks whether
+    /// the statement's plan still fits.
+    parameters: Vec<u8>,
     /// Whose cancel request is under way: what hits another was not meant.
     pub cancelling: Option<Owner>,
     broken: bool,
@@ -191,6 +196,8 @@ impl Server {
             setup_error: None,
             begun: false,
             rejected: None,
+            withheld: None,
+            parameters: Vec::new(),
             cancelling: None,
             broken: false,
             last_words: LastWords::Unsaid,
@@ -454,7 +461,8 @@ impl Server {
                 self.part_answered(request.owner, made, replies);
                 continue;
             }
-            self.begun = true;
+            // That a statement is prepared stays true when the rest is sent again.
+            self.begun |= request.kind != Kind::Parse;
             flush(made.bytes(), request.owner, replies);
             self.settle(request, Outcome::Done, replies);
         }
@@ -522,9 +530,17 @@ impl Server {
                 }
                 self.ends(Kind::Close, head, replies)
             }
+            tag::PARAMETER_DESCRIPTION if head.replans && head.kind == Kind::Describe => {
+                self.parameters = errors::message(tag, body);
+                return Ok(Verdict::Drop);
+            }
             tag::PARAMETER_DESCRIPTION => head.kind == Kind::Describe,
-            tag::NO_DATA => self.ends(Kind::Describe, head, replies),
+            tag::NO_DATA => {
+                self.tell_parameters(head, replies);
+                self.ends(Kind::Describe, head, replies)
+            }
             tag::ROW_DESCRIPTION => {
+                self.tell_parameters(head, replies);
                 self.ends(Kind::Describe, head, replies) || head.kind == Kind::Query
             }
             tag::FUNCTION_RESULT => head.kind == Kind::Function,
@@ -591,8 +607,10 @@ impl Server {
         }
         self.settle(head, Outcome::Done, replies);
         if let Some(again) = self.rejected.take() {
-            replies.event(head.owner, Event::Again(again));
-            return Ok(Verdict::Drop);
+            if self.is_kept_back(head, replies) {
+                replies.event(head.owner, Event::Again(again));
+                return Ok(Verdict::Drop);
+            }
         }
         match head.fate {
             Fate::Forward if self.single && self.status != TxStatus::Idle => {
@@ -683,13 +701,9 @@ impl Server {
                 self.parameter_status(body, head, replies)?;
             }
             tag::ERROR if is_fatal(body) => {
-                let mut message = Vec::new();
-                if frame::HEADER_BYTES + body.len() < ERROR_HEAD_BYTES {
-                    message.push(tag);
-                    message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
-                    message.extend_from_slice(body);
-                }
-                self.last_words = LastWords::Kept(message);
+                let whole = frame::HEADER_BYTES + body.len() < ERROR_HEAD_BYTES;
+                let message = whole.then(|| errors::message(tag, body));
+                self.last_words = LastWords::Kept(message.unwrap_or_default());
                 return Ok(Verdict::Drop);
             }
             tag::ERROR => replies.event(holder, Event::Error),

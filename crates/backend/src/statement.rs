@@ -134,6 +134,12 @@ impl Registry {
         statement
     }
 
+    /// What it was planned for is defined otherwise now: the next Parse of its text gets another
+    /// number, and so is planned anew on every server. Whoever has it keeps it.
+    pub fn retire(&mut self, id: u64) {
+        self.known.retain(|known| known.0.id != id);
+    }
+
     pub fn len(&self) -> usize {
         self.known.len()
     }
@@ -305,6 +311,23 @@ mod tests {
         }
         assert!(registry.len() <= SWEEP_AT + 1);
         assert_eq!(registry.intern(b"select $1", b"\0\0").id, a.id, "a used one is never swept");
+    }
+
+    #[test]
+    fn a_retired_statement_is_not_found_by_its_text_any_more() {
+        let mut registry = Registry::new(Numbers::default());
+        let old = registry.intern(b"select 1", b"");
+        let other = registry.intern(b"select 2", b"");
+        registry.retire(old.id);
+        let new = registry.intern(b"select 1", b"");
+        assert_ne!(new.id, old.id);
+        registry.retire(old.id);
+        assert_eq!(
+            registry.intern(b"select 1", b"").id,
+            new.id,
+            "who comes late finds the new one"
+        );
+        assert_eq!(registry.intern(b"select 2", b"").id, other.id);
     }
 
     fn with(ids: std::ops::RangeInclusive<u64>) -> Prepared {

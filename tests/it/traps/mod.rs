@@ -8,6 +8,7 @@ mod beginnings;
 mod copying;
 mod lifecycle;
 mod parameters;
+mod plans;
 mod replies;
 mod secrets;
 pub mod servers;

@@ -28,7 +28,13 @@ impl Server {
 
     /// So many bytes of a message have to be there before it can be decided.
     pub(super) fn wanted(&self, header: Header) -> Result<usize, Lost> {
-        if header.tag == tag::DATA_ROW && self.collects() {
+        let replans = || self.queue.front().is_some_and(|head| head.replans);
+        let whole = match header.tag {
+            tag::DATA_ROW => self.collects(),
+            tag::PARAMETER_DESCRIPTION => replans(),
+            _ => false,
+        };
+        if whole {
             return match header.total <= LOOKED_AT_BYTES_MAX {
                 true => Ok(header.total),
                 false => Err(Lost::TooLong { tag: header.tag, bytes: header.total }),

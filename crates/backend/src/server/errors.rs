@@ -3,7 +3,7 @@
 use wire::pg::backend as messages;
 use wire::pg::sqlstate;
 
-use super::{Copy, LastWords, Server, Unnamed, Verdict};
+use super::{flush, Copy, LastWords, Server, Unnamed, Verdict};
 use crate::reply::{Again, Event, Fate, Guest, Kind, Outcome, Owner, Replies, Request};
 
 enum Rejects {
@@ -37,15 +37,22 @@ impl Server {
         }
         // Requests that would have changed it may be skipped.
         self.unnamed = Unnamed::Stale;
+        if is_stale(head, body) {
+            replies.event(head.owner, Event::Stale(head.statement));
+        }
         let verdict = match head.fate {
             Fate::Forward | Fate::HideSuccess => match rejects {
                 Rejects::No => {
+                    self.tell_parameters(head, replies);
                     replies.event(head.owner, Event::Error);
                     Verdict::Pass(head.owner)
                 }
                 Rejects::Fatal => Verdict::Drop,
                 Rejects::For(again) => {
+                    self.parameters.clear();
                     self.rejected = Some(again);
+                    self.withheld =
+                        (head.guest == Guest::No).then(|| message(messages::tag::ERROR, body));
                     Verdict::Drop
                 }
             },
@@ -67,6 +74,9 @@ impl Server {
 
     /// Whether the owner of a request that failed is told.
     fn rejects(&self, head: Request, error: &[u8]) -> Rejects {
+        if head.replans && !self.begun && is_stale(head, error) {
+            return Rejects::For(Again::Stale);
+        }
         if head.guest == Guest::No {
             return Rejects::No;
         }
@@ -98,6 +108,31 @@ impl Server {
         }
     }
 
+    /// Whether an owner who has a server for itself can send its statement again: not with more of
+    /// its own behind it, then it is told of the error after all.
+    pub(super) fn is_kept_back(&mut self, head: Request, replies: &mut impl Replies) -> bool {
+        if self.queue.is_empty() || self.withheld.is_none() {
+            return true;
+        }
+        let error = self.take_withheld();
+        flush(&error, head.owner, replies);
+        replies.event(head.owner, Event::Error);
+        false
+    }
+
+    /// What was described stands.
+    pub(super) fn tell_parameters(&mut self, head: Request, replies: &mut impl Replies) {
+        if !self.parameters.is_empty() {
+            flush(&std::mem::take(&mut self.parameters), head.owner, replies);
+        }
+    }
+
+    /// The error in place of which [`Event::Again`] was told to an owner who has the server for
+    /// itself.
+    pub fn take_withheld(&mut self) -> Vec<u8> {
+        self.withheld.take().unwrap_or_default()
+    }
+
     /// PostgreSQL looks at nothing before the next Sync. What others have in the same batch has
     /// come to nothing with it.
     fn skip(&mut self, failed: Owner, replies: &mut impl Replies) {
@@ -125,6 +160,25 @@ impl Server {
             self.queue.push_front(part);
         }
     }
+}
+
+/// "cached plan must not change result type", of a statement that the pooler has prepared.
+/// Source: `RevalidateCachedQuery` in plancache.c.
+fn is_stale(head: Request, error: &[u8]) -> bool {
+    if head.statement == 0 || !matches!(head.kind, Kind::Bind | Kind::Describe) {
+        return false;
+    }
+    let Ok(fields) = messages::error_fields(error) else { return false };
+    fields.code() == Some(sqlstate::FEATURE_NOT_SUPPORTED)
+        && fields.field(b'R') == Some(b"RevalidateCachedQuery")
+}
+
+/// A message with this body.
+pub(super) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    let mut message = vec![tag];
+    message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+    message.extend_from_slice(body);
+    message
 }
 
 pub(super) fn is_fatal(error: &[u8]) -> bool {

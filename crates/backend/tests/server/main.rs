@@ -5,6 +5,7 @@ mod copy;
 mod fates;
 mod guests;
 mod recorder;
+mod stale;
 
 use backend::reply::{Kind, Owner, Request};
 use backend::server::{LastWords, Lost, Server};

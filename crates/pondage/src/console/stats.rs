@@ -175,6 +175,8 @@ pub fn add(totals: &mut Totals, more: &Totals) {
         client_parse_count,
         server_parse_count,
         bind_count,
+        stale,
+        replanned,
         client_login_count,
         errors,
         server_opens,
@@ -197,6 +199,8 @@ pub fn add(totals: &mut Totals, more: &Totals) {
     totals.client_parse_count += client_parse_count;
     totals.server_parse_count += server_parse_count;
     totals.bind_count += bind_count;
+    totals.stale += stale;
+    totals.replanned += replanned;
     totals.client_login_count += client_login_count;
     totals.errors += errors;
     totals.server_opens += server_opens;

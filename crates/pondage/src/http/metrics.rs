@@ -173,7 +173,7 @@ fn pool_gauges(page: &mut Exposition, pools: &[PoolSnapshot]) {
 /// A counter of [`Totals`].
 type Counter = (&'static str, &'static str, fn(&Totals) -> u64);
 
-const COUNTERS: [Counter; 17] = [
+const COUNTERS: [Counter; 19] = [
     ("pondage_transactions_total", "Transactions.", |totals| totals.xact_count),
     ("pondage_queries_total", "Queries.", |totals| totals.query_count),
     ("pondage_server_assignments_total", "Times a client was given a server.", |totals| {
@@ -188,6 +188,14 @@ const COUNTERS: [Counter; 17] = [
         totals.server_parse_count
     }),
     ("pondage_binds_total", "Prepared statements bound.", |totals| totals.bind_count),
+    (
+        "pondage_stale_plans_total",
+        "Prepared statements that did not fit what is defined now.",
+        |totals| totals.stale,
+    ),
+    ("pondage_replanned_total", "Of these, those that clients did not notice.", |totals| {
+        totals.replanned
+    }),
     ("pondage_client_logins_total", "Clients that logged in.", |totals| totals.client_login_count),
     ("pondage_client_errors_total", "Errors that reached clients.", |totals| totals.errors),
     ("pondage_server_opens_total", "Server connections opened.", |totals| totals.server_opens),

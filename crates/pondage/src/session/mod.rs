@@ -9,4 +9,5 @@ pub mod explain;
 pub mod login;
 pub mod names;
 pub mod options;
+pub mod replan;
 pub mod unit;

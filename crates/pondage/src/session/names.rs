@@ -21,9 +21,17 @@ pub struct Unnamed {
     pub text: Option<Arc<Statement>>,
 }
 
+/// What a name stands for.
+#[derive(Debug, Clone)]
+struct Known {
+    statement: Arc<Statement>,
+    /// The client has been told what types its parameters have.
+    described: bool,
+}
+
 #[derive(Debug, Default)]
 pub struct Names {
-    known: HashMap<Box<[u8]>, Arc<Statement>, foldhash::fast::RandomState>,
+    known: HashMap<Box<[u8]>, Known, foldhash::fast::RandomState>,
     unnamed: Option<Box<Unnamed>>,
     /// Changes in flight, in order.
     pending: VecDeque<Change>,
@@ -43,7 +51,7 @@ struct Change {
 enum Undo {
     Named {
         name: Box<[u8]>,
-        before: Option<Arc<Statement>>,
+        before: Option<Known>,
     },
     /// `all`: the named ones will be dropped too, when the answer says so.
     Unnamed {
@@ -63,7 +71,19 @@ impl Undo {
 
 impl Names {
     pub fn get(&self, name: &[u8]) -> Option<&Arc<Statement>> {
-        self.known.get(name)
+        self.known.get(name).map(|known| &known.statement)
+    }
+
+    /// The client will be told what this one's parameters are.
+    pub fn described(&mut self, name: &[u8]) {
+        if let Some(known) = self.known.get_mut(name) {
+            known.described = true;
+        }
+    }
+
+    /// Whether it has been.
+    pub fn is_described(&self, name: &[u8]) -> bool {
+        self.known.get(name).is_some_and(|known| known.described)
     }
 
     pub fn unnamed(&self) -> Option<&Unnamed> {
@@ -73,6 +93,17 @@ impl Names {
     /// The first name that fits.
     pub fn find(&self, fits: impl Fn(&[u8]) -> bool) -> Option<Box<[u8]>> {
         self.known.keys().find(|name| fits(name)).cloned()
+    }
+
+    /// Wherever it has the statement of this number, it has the other one from now on.
+    pub fn replace(&mut self, id: u64, by: &Arc<Statement>) {
+        let old = self.known.values_mut().filter(|known| known.statement.id == id);
+        old.for_each(|known| known.statement = by.clone());
+    }
+
+    /// Its statement of this number.
+    pub fn numbered(&self, id: u64) -> Option<&Arc<Statement>> {
+        self.known.values().map(|known| &known.statement).find(|statement| statement.id == id)
     }
 
     pub fn len(&self) -> usize {
@@ -97,7 +128,7 @@ impl Names {
 
     /// A Parse with this name has been sent; [`Names::settled`] follows.
     pub fn prepare(&mut self, name: &[u8], statement: Arc<Statement>) {
-        let before = self.known.insert(name.into(), statement);
+        let before = self.known.insert(name.into(), Known { statement, described: false });
         self.change(Undo::Named { name: name.into(), before });
     }
 
@@ -180,7 +211,7 @@ impl Names {
                     }
                 }
                 match was {
-                    Some(statement) => self.known.insert(name, statement),
+                    Some(known) => self.known.insert(name, known),
                     None => self.known.remove(&name),
                 };
             }

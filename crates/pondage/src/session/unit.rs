@@ -149,10 +149,10 @@ pub fn extended(bytes: &[u8]) -> Option<Extended<'_>> {
     })
 }
 
-struct Messages<'a>(&'a [u8]);
+pub(super) struct Messages<'a>(pub &'a [u8]);
 
 impl<'a> Messages<'a> {
-    fn next(&mut self) -> Option<(u8, &'a [u8])> {
+    pub fn next(&mut self) -> Option<(u8, &'a [u8])> {
         let header = frame::header(self.0).ok()??;
         let message = self.0.get(..header.total)?;
         self.0 = &self.0[header.total..];

@@ -107,6 +107,10 @@ pub struct Totals {
     pub client_parse_count: u64,
     pub server_parse_count: u64,
     pub bind_count: u64,
+    /// Statements whose plan PostgreSQL refused, because definitions had changed.
+    pub stale: u64,
+    /// Of these, those that were planned anew without a word.
+    pub replanned: u64,
     pub client_login_count: u64,
     /// ErrorResponses that reached clients.
     pub errors: u64,

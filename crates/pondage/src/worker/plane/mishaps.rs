@@ -28,9 +28,11 @@ impl Plane {
             unit.travel = Travel::Train;
         }
         let totals = &mut self.pools[client.pool as usize].totals.coalesced;
-        totals.skipped += u64::from(again != Again::Conflict);
+        totals.skipped += u64::from(!matches!(again, Again::Conflict | Again::Stale));
         match again {
             Again::Skipped => {}
+            // It has the new one already.
+            Again::Stale => self.pools[client.pool as usize].totals.replanned += 1,
             Again::Refused => {
                 let statement = unit.statement.take();
                 if let Some((conn, statement)) = self.servers.get_mut(unit.server).zip(statement) {

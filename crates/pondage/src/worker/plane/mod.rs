@@ -24,6 +24,7 @@ mod mirroring;
 mod mishaps;
 mod opening;
 mod pulses;
+mod replanning;
 mod replies;
 mod report;
 mod requests;
@@ -245,6 +246,8 @@ pub struct ServerConn {
     pub strange: bool,
     /// Its client has sent what may have changed its session.
     pub touched: Option<Box<Touched>>,
+    /// What its client has sent and may have to send again.
+    pub(in crate::worker::plane) request: replanning::Kept,
     pub replication: bool,
     /// RECONNECTs of the pool that had happened when it was opened.
     pub epoch: u32,

@@ -89,6 +89,7 @@ impl Plane {
             reset_wanted: false,
             strange: false,
             touched: None,
+            request: super::replanning::Kept::default(),
             replication: client.is_some(),
             epoch,
             opened_at: self.epoch + std::time::Duration::from_micros(self.now.0),

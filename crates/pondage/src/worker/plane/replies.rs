@@ -30,6 +30,7 @@ pub(super) enum Happened {
     Defined,
     Notified,
     Error,
+    Stale(u64),
     SetupDone,
     SetupFailed(Vec<u8>),
 }
@@ -74,6 +75,7 @@ impl Replies for Sink<'_> {
             Event::Defined => Happened::Defined,
             Event::Notified => Happened::Notified,
             Event::Error => Happened::Error,
+            Event::Stale(statement) => Happened::Stale(statement),
             Event::SetupDone => Happened::SetupDone,
             Event::SetupFailed(error) => Happened::SetupFailed(error.to_vec()),
         };
@@ -196,7 +198,9 @@ impl Plane {
                 client.settings = self.settings.intern(settings);
             }
             Happened::Dropped { all, discard } => self.dropped(slot, server, all, discard),
+            Happened::Again(Again::Stale) if client.unit.is_none() => self.replan(slot, server),
             Happened::Again(again) => self.unit_again(slot, again),
+            Happened::Stale(statement) => self.went_stale(slot, statement),
             // It is no client's; see `happen`.
             Happened::Redefined | Happened::Defined => {}
             Happened::Notified => self.read_notified(slot),

@@ -238,7 +238,7 @@ impl Plane {
         match header.tag {
             tag::QUERY => self.query(slot, header, bytes, body),
             tag::PARSE => self.parse(slot, header, bytes, body),
-            tag::BIND => self.bind(slot, header, body),
+            tag::BIND => self.bind(slot, header, bytes, body),
             tag::DESCRIBE => self.describe(slot, header, bytes, body),
             tag::CLOSE => self.close(slot, header, bytes, body),
             tag::EXECUTE => {
@@ -457,6 +457,7 @@ impl Plane {
                 return Taken::Held;
             }
             self.count(slot, |totals| totals.client_parse_count += 1);
+            let first = self.is_first(slot);
             self.clients[slot].batch_open = true;
             if self.clients[slot].names().len() >= NAMES_MAX {
                 let refused = Refused::new(
@@ -472,7 +473,7 @@ impl Plane {
                 return Taken::Bytes(header.total);
             }
             let statement = self.statements.intern(parse.query, parse.types);
-            self.parse_named(slot, parse.name, statement);
+            self.parse_named(slot, parse.name, statement, first);
             return Taken::Bytes(header.total);
         }
         if !self.ensure_server(slot) {
@@ -510,13 +511,15 @@ impl Plane {
         change(&mut self.pools[pool].totals);
     }
 
-    fn bind(&mut self, slot: u32, header: Header, body: &[u8]) -> Taken {
+    fn bind(&mut self, slot: u32, header: Header, bytes: &[u8], body: &[u8]) -> Taken {
         let head = match frontend::bind_head(body) {
             Ok(Some(head)) => head,
             Ok(None) => return self.malformed(slot, "invalid Bind message: a name is too long"),
             Err(error) => return self.malformed(slot, &format!("invalid Bind message: {error}")),
         };
+        let first = self.is_first(slot);
         let Some(named) = self.resolve(slot, head.statement) else { return Taken::Held };
+        let replans = first && self.keep_request(slot, head.statement, &named, bytes);
         let whole = header.total == HEADER_BYTES + body.len();
         let tail = body.get(head.rest..).filter(|_| whole);
         self.touch_bound(slot, &named, tail);
@@ -532,7 +535,8 @@ impl Plane {
         let total_rest = header.total - HEADER_BYTES - head.rest;
         client.rest = (total_rest - rest.len()) as u32;
         client.rest_goes = Rest::ToServer;
-        self.send(server, Request::forward(Owner(slot), Kind::Bind), |out| {
+        let request = Request::forward(Owner(slot), Kind::Bind).of(named.id()).replanning(replans);
+        self.send(server, request, |out| {
             named.with(|name| frontend::put_bind_head(out, total_rest, head.portal, name));
             out.extend_from_slice(rest);
         });
@@ -552,10 +556,17 @@ impl Plane {
                 self.extended(slot, Kind::Describe, header, bytes)
             }
             Ok((Target::Statement, name)) => {
+                let first = self.is_first(slot);
                 let Some(named) = self.resolve(slot, name) else { return Taken::Held };
-                self.clients[slot].batch_open = true;
+                let replans = first && self.keep_request(slot, name, &named, bytes);
+                let client = &mut self.clients[slot];
+                client.batch_open = true;
+                if let Some(names) = &mut client.names {
+                    names.described(name);
+                }
                 let server = self.clients[slot].server;
-                self.send(server, Request::forward(Owner(slot), Kind::Describe), |out| {
+                let request = Request::forward(Owner(slot), Kind::Describe).of(named.id());
+                self.send(server, request.replanning(replans), |out| {
                     named.with(|name| frontend::put_describe(out, Target::Statement, name));
                 });
                 Taken::Bytes(header.total)

@@ -14,7 +14,14 @@ use crate::session::client::Hold;
 use crate::session::names::Unnamed;
 
 impl Plane {
-    pub(super) fn parse_named(&mut self, slot: u32, name: &[u8], statement: Arc<Statement>) {
+    /// `first`: nothing is before it in its batch, nor in flight.
+    pub(super) fn parse_named(
+        &mut self,
+        slot: u32,
+        name: &[u8],
+        statement: Arc<Statement>,
+        first: bool,
+    ) {
         let server = self.clients[slot].server;
         let state = &mut self.servers[server].server;
         let need = state.prepared.need(statement.id, state.batch());
@@ -22,6 +29,7 @@ impl Plane {
         let sound = state.batch_status().is_some_and(|status| status != TxStatus::Failed);
         self.clients[slot].names().prepare(name, statement.clone());
         if need == Need::Nothing && sound {
+            self.parsed_here(server, first);
             let made = Fate::Made(Made::ParseComplete);
             self.push(slot, Request::with_fate(Owner(slot), Kind::Parse, made).telling(true));
             return;
@@ -187,6 +195,14 @@ pub(super) enum Named {
 }
 
 impl Named {
+    /// 0: it is not one that all share.
+    pub(super) fn id(&self) -> u64 {
+        match self {
+            Named::Own(_) => 0,
+            Named::Shared(statement) => statement.id,
+        }
+    }
+
     pub(super) fn with(&self, write: impl FnOnce(&[u8])) {
         match self {
             Named::Own(name) => write(name),

@@ -92,9 +92,12 @@ impl Plane {
             (None, None) => {}
         }
         let name = unit.statement.as_ref().map(|statement| statement.name());
-        let bind = match stands_in {
-            true => Request::with_fate(owner, Kind::Bind, Fate::HideSuccess).guest(guest),
-            false => request(Kind::Bind),
+        let bind = match (stands_in, &unit.statement) {
+            (true, _) => Request::with_fate(owner, Kind::Bind, Fate::HideSuccess).guest(guest),
+            (false, Some(statement)) => request(Kind::Bind).of(statement.id).replanning(
+                !unit.held && self.may_repeat(slot, asked.bind.statement, &unit.bytes, statement),
+            ),
+            (false, None) => request(Kind::Bind),
         };
         self.send(server, bind, |out| {
             let name = name.as_ref().map_or(&b""[..], |name| name.as_bytes());

@@ -1,0 +1,108 @@
+//! Plans that do not fit any more: who is told, and who may send his request again.
+
+use backend::reply::{Fate, Guest, Kind, Made, Owner, Request};
+use backend::server::Server;
+use wire::pg::backend::tag;
+
+use super::ask;
+use super::recorder::{at_every_split, Answer, Recorder, A, B};
+
+/// As PostgreSQL says it.
+fn stale(mut answer: Answer, routine: &str) -> Answer {
+    let fields = ["SERROR", "VERROR", "C0A000", "Mcached plan must not change result type"];
+    let routine = format!("R{routine}");
+    let body: Vec<u8> =
+        fields.iter().chain([&routine.as_str()]).fold(Vec::new(), |mut body, one| {
+            body.extend(one.as_bytes());
+            body.push(0);
+            body
+        });
+    answer.0.push(tag::ERROR);
+    answer.0.extend((body.len() as u32 + 5).to_be_bytes());
+    answer.0.extend(body);
+    answer.0.push(0);
+    answer
+}
+
+const ROUTINE: &str = "RevalidateCachedQuery";
+
+fn bind(server: &mut Server, to: &mut Recorder, replans: bool) {
+    server.push(Request::forward(A, Kind::Bind).of(7).replanning(replans), to);
+    ask(server, to, A, &[Kind::Describe, Kind::Execute, Kind::Sync]);
+}
+
+#[test]
+fn a_request_that_may_be_sent_again_is_told_to_nobody() {
+    let asked = |server: &mut Server, to: &mut Recorder| bind(server, to, true);
+    let answer = stale(Answer::new(), ROUTINE).say("Z", "");
+    let (mut server, to) = at_every_split(asked, answer).expect("a sound answer");
+    assert_eq!(to.tags(A), "");
+    assert_eq!(to.told(A), ["Stale(7)", "Again(Stale)"]);
+    assert!(server.is_quiet());
+    assert_eq!(server.take_withheld()[0], tag::ERROR);
+    assert!(server.take_withheld().is_empty());
+}
+
+#[test]
+fn a_description_that_comes_to_nothing_is_told_to_nobody() {
+    let asked = |server: &mut Server, to: &mut Recorder| {
+        let made = Fate::Made(Made::ParseComplete);
+        server.push(Request::with_fate(A, Kind::Parse, made), to);
+        server.push(Request::forward(A, Kind::Describe).of(7).replanning(true), to);
+        ask(server, to, A, &[Kind::Sync]);
+    };
+    let answer = stale(Answer::new().say("t", ""), ROUTINE).say("Z", "");
+    let (_, to) = at_every_split(asked, answer).expect("a sound answer");
+    assert_eq!((to.tags(A), to.told(A)), ("1".to_owned(), vec!["Stale(7)", "Again(Stale)"]));
+    let (_, to) = at_every_split(asked, Answer::new().say("tTZ", "")).expect("a sound answer");
+    assert_eq!(to.tags(A), "1tTZ");
+    let (_, to) = at_every_split(asked, Answer::new().say("tEZ", "")).expect("a sound answer");
+    assert_eq!(to.tags(A), "1tEZ", "another error");
+}
+
+#[test]
+fn with_more_behind_it_its_owner_is_told_after_all() {
+    let asked = |server: &mut Server, to: &mut Recorder| {
+        bind(server, to, true);
+        ask(server, to, A, &[Kind::Query]);
+    };
+    let answer = stale(Answer::new(), ROUTINE).say("Z", "").say("TDCZ", "next");
+    let (_, to) = at_every_split(asked, answer).expect("a sound answer");
+    assert_eq!(to.tags(A), "EZTDCZ");
+    assert_eq!(to.told(A), ["Stale(7)", "Error", "Ready(Idle)", "Ready(Idle)"]);
+}
+
+#[test]
+fn what_may_not_be_sent_again_is_told_and_known_to_be_stale() {
+    let asked = |server: &mut Server, to: &mut Recorder| bind(server, to, false);
+    let answer = stale(Answer::new(), ROUTINE).say("Z", "");
+    let (_, to) = at_every_split(asked, answer).expect("a sound answer");
+    assert_eq!(to.tags(A), "EZ");
+    assert_eq!(to.told(A), ["Stale(7)", "Error", "Ready(Idle)"]);
+}
+
+#[test]
+fn another_error_with_this_code_is_another_error() {
+    let asked = |server: &mut Server, to: &mut Recorder| bind(server, to, true);
+    let answer = stale(Answer::new(), "transformSomething").say("Z", "");
+    let (_, to) = at_every_split(asked, answer).expect("a sound answer");
+    assert_eq!(to.told(A), ["Error", "Ready(Idle)"]);
+}
+
+#[test]
+fn a_part_of_a_shared_batch_is_sent_again_and_those_behind_it_too() {
+    let asked = |server: &mut Server, to: &mut Recorder| {
+        for owner in [A, B] {
+            let bind = Request::forward(owner, Kind::Bind).of(7).replanning(owner == A);
+            server.push(bind.guest(Guest::Plain), to);
+            server.push(Request::forward(owner, Kind::Execute).guest(Guest::Plain), to);
+            let part = Fate::Made(Made::ReadyForQuery);
+            server.push(Request::with_fate(owner, Kind::Part, part), to);
+        }
+        server.push(Request::with_fate(Owner::NOBODY, Kind::Sync, Fate::Hide), to);
+    };
+    let answer = stale(Answer::new(), ROUTINE).say("Z", "");
+    let (_, to) = at_every_split(asked, answer).expect("a sound answer");
+    assert_eq!((to.tags(A), to.told(A)), (String::new(), vec!["Stale(7)", "Again(Stale)"]));
+    assert_eq!(to.told(B), ["Again(Skipped)"]);
+}

@@ -1,0 +1,234 @@
+//! Trap 2: after a change of definitions every client goes on after at most one error, on every
+//! server, however its driver deals with "cached plan must not change result type".
+
+use wire::pg::backend::tag;
+
+use super::batch::{tags, Batch};
+use super::servers::TwoServers;
+use super::statements::error_code;
+use crate::coalescing::crowd::Crowd;
+use crate::kit::cluster::APP;
+use crate::kit::wireclient::Message;
+use crate::kit::WireClient;
+
+const SQL: &str = "select * from plans";
+
+/// What a driver does that prepares each text once.
+struct Driver {
+    client: WireClient,
+    name: String,
+    number: u32,
+    errors: usize,
+    /// It closes a statement that PostgreSQL has refused, and prepares the text again.
+    prepares_again: bool,
+}
+
+impl Driver {
+    fn new(mut client: WireClient, prepares_again: bool) -> Driver {
+        assert_eq!(tags(&Batch::new().parse("s0", SQL).sync().answer(&mut client)), "1Z");
+        Driver { client, name: "s0".into(), number: 0, errors: 0, prepares_again }
+    }
+
+    /// The columns of the row.
+    fn run(&mut self) -> Option<usize> {
+        let run = Batch::new().bind(&self.name, &[]).execute().sync();
+        let answer = run.answer(&mut self.client);
+        if tags(&answer) == "2DCZ" {
+            return Some(answer[1].values().len());
+        }
+        assert_eq!((tags(&answer).as_str(), error_code(&answer).as_str()), ("EZ", "0A000"));
+        self.errors += 1;
+        if self.prepares_again && self.client.status == b'I' {
+            self.prepare_again();
+        }
+        None
+    }
+
+    fn prepare_again(&mut self) {
+        let old = std::mem::take(&mut self.name);
+        self.number += 1;
+        self.name = format!("s{}", self.number);
+        let again = Batch::new().close(&old).parse(&self.name, SQL).sync();
+        assert_eq!(tags(&again.answer(&mut self.client)), "31Z");
+    }
+}
+
+fn servers() -> TwoServers {
+    let servers = TwoServers::start();
+    let grant = format!("grant select on plans to \"{APP}\"");
+    servers.database.run("create table plans (a int); insert into plans values (1)");
+    servers.database.run(&grant);
+    servers
+}
+
+#[test]
+fn trap_02_after_ddl_every_client_has_one_error_at_most_on_all_servers() {
+    let mut servers = servers();
+    servers.only(0);
+    let mut drivers: Vec<Driver> =
+        (0..6).map(|n| Driver::new(servers.client(), n % 2 == 0)).collect();
+    for server in [0, 1] {
+        servers.only(server);
+        assert!(drivers.iter_mut().all(|driver| driver.run() == Some(1)));
+    }
+    for change in 2..4 {
+        servers.database.run(&format!("alter table plans add a{change} int default 7"));
+        for server in [0, 1, 0, 1] {
+            servers.only(server);
+            for driver in &mut drivers {
+                driver.errors += usize::from(driver.run().is_none());
+                assert_eq!(driver.run(), Some(change), "the second try on server {server}");
+            }
+        }
+        let errors: Vec<usize> =
+            drivers.iter_mut().map(|one| std::mem::take(&mut one.errors)).collect();
+        assert!(errors.iter().all(|errors| *errors == 2), "once each, counted twice: {errors:?}");
+    }
+    assert_eq!(servers.gateway.figure("pondage_stale_plans_total"), 12);
+    assert_eq!(servers.gateway.figure("pondage_replanned_total"), 0);
+}
+
+#[test]
+fn trap_02_in_a_transaction_the_error_is_the_clients_and_the_next_one_works() {
+    let mut servers = servers();
+    servers.only(0);
+    for prepares_again in [true, false] {
+        let mut driver = Driver::new(servers.client(), prepares_again);
+        for server in [0, 1] {
+            servers.only(server);
+            // What the text was prepared as by the driver before is of no use any more.
+            assert!(driver.run().or_else(|| driver.run()).is_some());
+        }
+        servers.database.run("alter table plans add b int");
+        servers.only(0);
+        driver.client.run("begin; select 1");
+        // It describes itself, but what came before it in the transaction is lost with it.
+        let run = Batch::new().bind(&driver.name, &[]).describe_portal("").execute().sync();
+        assert_eq!(error_code(&run.answer(&mut driver.client)), "0A000");
+        assert_eq!(driver.client.status, b'E');
+        driver.client.run("rollback");
+        if prepares_again {
+            driver.prepare_again();
+        }
+        for server in [1, 0] {
+            servers.only(server);
+            driver.client.run("begin; select 1");
+            assert_eq!(driver.run(), Some(2), "server {server}");
+            driver.client.run("commit");
+        }
+        servers.database.run("alter table plans drop b");
+    }
+}
+
+#[test]
+fn trap_02_who_asks_what_the_rows_look_like_does_not_notice() {
+    let mut servers = servers();
+    servers.only(0);
+    let mut clients: Vec<WireClient> = (0..3).map(|_| servers.client()).collect();
+    let mut parse = Vec::new();
+    let int8 = 20u32.to_be_bytes();
+    parse.extend([&b"typed\0select *, $1 from plans\0\0\x01"[..], &int8].concat());
+    for client in &mut clients {
+        let both = Batch::new().parse("s", SQL).message(b'P', &parse).sync();
+        assert_eq!(tags(&both.answer(client)), "11Z");
+    }
+    let all = |statement: &str, values: &[&str]| {
+        Batch::new().bind(statement, values).describe_portal("").execute().sync()
+    };
+    let run = |clients: &mut [WireClient], columns: usize| {
+        for client in clients {
+            for (batch, more) in [(all("s", &[]), 0), (all("typed", &["8"]), 1)] {
+                let answer = batch.answer(client);
+                assert_eq!(tags(&answer), "2TDCZ", "{answer:?}");
+                assert_eq!(answer[2].values().len(), columns + more);
+            }
+            let described = Batch::new().describe("s").sync().answer(client);
+            assert_eq!(tags(&described), "tTZ");
+        }
+    };
+    for server in [0, 1] {
+        servers.only(server);
+        run(&mut clients, 1);
+    }
+    servers.database.run("alter table plans add b int");
+    for server in [0, 1, 0, 1] {
+        servers.only(server);
+        run(&mut clients, 2);
+    }
+    servers.database.run("alter table plans add c int");
+    let described = Batch::new().describe("s").sync();
+    for server in [1, 0] {
+        servers.only(server);
+        for client in &mut clients {
+            assert_eq!(tags(&described.answer(client)), "tTZ", "a Describe alone");
+        }
+        run(&mut clients, 3);
+    }
+    // Who comes new is not told of a plan that is older than he is.
+    servers.database.run("alter table plans add d int");
+    let prepares = Batch::new().parse("s", SQL).describe("s").sync();
+    for server in [0, 1] {
+        servers.only(server);
+        assert_eq!(tags(&prepares.answer(&mut servers.client())), "1tTZ");
+    }
+    assert!(servers.gateway.figure("pondage_replanned_total") >= 6);
+    let both = ["pondage_replanned_total", "pondage_stale_plans_total"];
+    let [again, all] = both.map(|name| servers.gateway.figure(name));
+    assert_eq!(again, all, "nobody was told");
+    assert_eq!(servers.gateway.figure("pondage_client_errors_total"), 0);
+}
+
+#[test]
+fn trap_02_what_may_mean_something_else_is_told() {
+    let mut servers = servers();
+    servers.only(0);
+    let mut client = servers.client();
+    let prepared = Batch::new().parse("s", SQL).parse("p", "select *, $1::int from plans").sync();
+    assert_eq!(tags(&prepared.answer(&mut client)), "11Z");
+    // From here on the client may know of a type that the text does not say.
+    assert_eq!(tags(&Batch::new().describe("p").sync().answer(&mut client)), "tTZ");
+    let described = |name: &str, values: &[&str]| {
+        Batch::new().bind(name, values).describe_portal("").execute().sync()
+    };
+    for run in [described("p", &["1"]), Batch::new().bind("s", &[]).execute().sync()] {
+        assert!(tags(&run.answer(&mut client)).ends_with("DCZ"));
+        servers.database.run("alter table plans add b int");
+        assert_eq!(error_code(&run.answer(&mut client)), "0A000");
+        assert!(tags(&run.answer(&mut client)).ends_with("DCZ"));
+        servers.database.run("alter table plans drop b");
+        assert_eq!(error_code(&run.answer(&mut client)), "0A000");
+        assert!(tags(&run.answer(&mut client)).ends_with("DCZ"));
+    }
+    // More of the same client's is behind it: each is answered in its place.
+    servers.database.run("alter table plans add b int");
+    let mut two = described("s", &[]);
+    two.0.extend(Batch::new().query("select 'next'").0);
+    two.to(&mut client);
+    assert_eq!(tags(&client.until_ready()), "EZ");
+    assert_eq!(client.until_ready()[1].values(), [Some("next".to_owned())]);
+    assert_eq!(servers.gateway.figure("pondage_replanned_total"), 0);
+}
+
+#[test]
+fn trap_02_among_others_too_a_statement_is_planned_anew() {
+    let set_up = "create table plans (a int); insert into plans values (1)";
+    let mut crowd = Crowd::start(4, set_up, |config| config);
+    let describing = Batch::new().bind("s", &[]).describe_portal("").execute().sync();
+    let silent = Batch::new().bind("s", &[]).execute().sync();
+    for client in &mut crowd.clients {
+        assert_eq!(tags(&Batch::new().parse("s", SQL).sync().answer(client)), "1Z");
+    }
+    crowd.learn(&describing, "batch");
+    crowd.together(&vec![describing.clone(); 4]);
+    // Two who ask what the rows look like, and two who do not.
+    let batches = [&describing, &silent, &silent, &describing].map(Batch::clone);
+    crowd.beside().run("alter table plans add b int");
+    let answers: Vec<String> = crowd.together(&batches).iter().map(|one| tags(one)).collect();
+    assert_eq!(answers, ["2TDCZ", "EZ", "EZ", "2TDCZ"]);
+    let answers = crowd.together(&batches);
+    let columns = |answer: &Vec<Message>| {
+        let row = answer.iter().find(|message| message.tag == tag::DATA_ROW);
+        row.map(|row| row.values().len())
+    };
+    assert!(answers.iter().all(|answer| columns(answer) == Some(2)), "{answers:?}");
+}
