@@ -22,6 +22,7 @@ pub mod moment;
 pub mod pool;
 pub mod replication;
 pub mod reply;
+pub mod residents;
 pub mod server;
 pub mod settings;
 pub mod statement;

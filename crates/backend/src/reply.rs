@@ -219,6 +219,8 @@ pub enum Event<'a> {
         name: &'a str,
         value: &'a str,
     },
+    /// A CommandComplete of `PREPARE`.
+    Prepared,
     /// A CommandComplete of `DEALLOCATE`, `DEALLOCATE ALL` or `DISCARD ALL`.
     Dropped(&'a [u8]),
     /// A notification came while nothing was asked: the owner has heard of a commit.

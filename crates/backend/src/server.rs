@@ -23,9 +23,10 @@ use wire::pg::WireError;
 
 use crate::moment::Moment;
 use crate::reply::{Again, Event, Fate, Kind, Made, Outcome, Owner, Replies, Request};
+use crate::residents::{is_place, Residents};
 use crate::settings::Settings;
 use crate::statement::Prepared;
-pub use collecting::Row;
+pub use collecting::{Row, ROWS_MAX};
 use errors::is_fatal;
 
 /// A reply that has to be looked at whole may have this many bytes. ParameterStatus is the only
@@ -112,8 +113,9 @@ pub struct Server {
     /// Statement mode: a ReadyForQuery inside a transaction is kept back, and the owner is told
     /// [`Event::LeftOpen`] instead.
     pub single: bool,
-    /// A client has left a PREPAREd statement in the session, which the next one must not find.
-    pub littered: bool,
+    /// Commands that have changed what is prepared and that nobody has explained: something may be
+    /// there which the next client must not find.
+    pub litter: u32,
     /// Definitions have been changed in the transaction that is open.
     redefines: bool,
     /// Tables have been created in it.
@@ -158,6 +160,7 @@ pub struct Server {
     /// Its settings are fewer than they were, and not shared with others that are equal.
     narrowed: bool,
     pub prepared: Prepared,
+    pub residents: Residents,
     unnamed: Unnamed,
     /// The batch that made it so.
     unnamed_batch: u64,
@@ -180,7 +183,7 @@ impl Server {
         Server {
             out: Vec::new(),
             single: false,
-            littered: false,
+            litter: 0,
             redefines: false,
             creates: false,
             queue: VecDeque::new(),
@@ -206,6 +209,7 @@ impl Server {
             rows: None,
             narrowed: false,
             prepared: Prepared::default(),
+            residents: Residents::default(),
             unnamed: Unnamed::Nothing,
             unnamed_batch: 0,
             settings: defaults.clone(),
@@ -482,8 +486,10 @@ impl Server {
 
     /// A request is answered, or will never be.
     fn settle(&mut self, request: Request, outcome: Outcome, replies: &mut impl Replies) {
-        if let (Some(id), Kind::Parse | Kind::Close) = (on_server(&request), request.kind) {
-            let done = outcome == Outcome::Done;
+        let done = outcome == Outcome::Done;
+        if is_place(request.statement) {
+            self.residents.settled(request.statement, done);
+        } else if let (Some(id), Kind::Parse | Kind::Close) = (on_server(&request), request.kind) {
             self.prepared.settled(id, request.kind == Kind::Parse, done);
         }
         if request.told {
@@ -636,7 +642,12 @@ impl Server {
         replies: &mut impl Replies,
     ) -> Result<(), Lost> {
         let command = messages::command_tag(body)?;
-        self.littered |= command == b"PREPARE";
+        if command == b"PREPARE" && !is_place(head.statement) {
+            self.litter += 1;
+            if head.fate == Fate::Forward {
+                replies.event(head.owner, Event::Prepared);
+            }
+        }
         if self.eaten_syncs > 0 || self.copy != Copy::No {
             // It has read all up to the CopyDone.
             (self.copy, self.eaten_syncs) = (Copy::No, 0);
@@ -653,11 +664,16 @@ impl Server {
         let all = command == b"DISCARD ALL" || command == b"DEALLOCATE ALL";
         if all {
             self.prepared.clear();
+            self.residents.clear();
+            self.litter = 0;
         } else if command == b"DEALLOCATE" {
-            self.prepared.doubt();
+            self.litter += 1;
+            if head.fate != Fate::Forward {
+                self.prepared.doubt();
+                self.residents.doubt();
+            }
         }
         if command == b"DISCARD ALL" {
-            self.littered = false;
             self.unnamed = Unnamed::Nothing;
             let left = self.settings.restricted_to(&self.defaults);
             if left != *self.settings {
@@ -720,7 +736,7 @@ impl Server {
 /// The statement that a request prepares or closes on the server itself.
 fn on_server(request: &Request) -> Option<u64> {
     let sent = !matches!(request.fate, Fate::Made(_));
-    (request.statement != 0 && sent).then_some(request.statement)
+    (request.statement != 0 && sent && !is_place(request.statement)).then_some(request.statement)
 }
 
 /// Commands after which a statement may mean something else. New tables and indexes don't count: a

@@ -117,6 +117,11 @@ impl Registry {
         Registry { known: HashSet::default(), sweep_at: SWEEP_AT, numbers }
     }
 
+    /// A statement that is shared with nobody.
+    pub fn own(&self, query: &[u8], types: &[u8]) -> Arc<Statement> {
+        Arc::new(Statement { id: self.numbers.next(), query: query.into(), types: types.into() })
+    }
+
     pub fn intern(&mut self, query: &[u8], types: &[u8]) -> Arc<Statement> {
         if let Some(known) = self.known.get(&Text(query, types)) {
             return known.0.clone();

@@ -7,6 +7,7 @@
 
 mod analysis;
 mod leading;
+mod mention;
 mod normal;
 pub mod procedure;
 mod scan;
@@ -20,6 +21,7 @@ pub use analysis::{
     LOCKS_ROWS,
 };
 pub use leading::{after, blank, leading, next_word, says, Dropped, Leading};
+pub use mention::{may_mention, mentions, Mention};
 pub use normal::{normal, normal_with};
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
 pub use select::{Comparison, Filter, Order, Output, Select, Selected, Written};

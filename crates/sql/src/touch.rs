@@ -7,6 +7,7 @@
 //! Source: PostgreSQL docs, SET, RESET, DISCARD, DO; "Functions and Operators".
 
 use crate::leading::{blank, next_word, word};
+use crate::mention::executes;
 
 /// What in a text may change its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub fn touches(text: &[u8], mut each: impl FnMut(Touch<'_>)) {
 fn statement(text: &[u8]) -> bool {
     let rest = blank(text);
     let first = rest.first().map(u8::to_ascii_lowercase);
-    if !matches!(first, Some(b's' | b'r' | b'd' | b'e' | b'l')) {
+    if !matches!(first, Some(b's' | b'r' | b'd' | b'e' | b'l' | b'c')) {
         return false;
     }
     let (first, rest) = word(rest);
@@ -51,7 +52,7 @@ fn statement(text: &[u8]) -> bool {
         let passes = ["local", "transaction", "constraints"];
         return !passes.iter().any(|one| second.eq_ignore_ascii_case(one.as_bytes()));
     }
-    is("reset") || is("discard") || is("do") || is("execute") || is("load")
+    is("reset") || is("discard") || is("do") || is("load") || executes(text)
 }
 
 /// `before` ends where a parenthesis opens, and `within` begins there.
@@ -192,6 +193,8 @@ mod tests {
             "DISCARD ALL",
             "do $$ begin end $$",
             "execute p",
+            "explain analyze execute p",
+            "create table t as execute p",
             "load 'x'",
             "select 1; set a.b = 'c'",
             "begin;\nset work_mem = 1",

@@ -9,6 +9,7 @@ mod copying;
 mod lifecycle;
 mod parameters;
 mod plans;
+mod prepares;
 mod replies;
 mod secrets;
 pub mod servers;

@@ -7,7 +7,7 @@ use super::{wanted, Lost, Server, LOOKED_AT_BYTES_MAX};
 use crate::reply::{Fate, Request};
 
 /// So many rows are kept of one answer.
-const ROWS_MAX: usize = 4096;
+pub const ROWS_MAX: usize = 4096;
 
 /// Values as text; `None` is NULL.
 pub type Row = Vec<Option<String>>;

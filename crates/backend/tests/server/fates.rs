@@ -152,7 +152,7 @@ fn an_owner_that_goes_at_any_byte_gets_no_more_and_the_others_all() {
 }
 
 #[test]
-fn deallocations_are_told_and_make_statements_doubtful() {
+fn deallocations_are_told_and_are_litter_until_they_are_explained() {
     let (mut server, to) = at_every_split(
         |server, to| {
             server.push(Request::forward(A, Kind::Parse).of(3), to);
@@ -167,12 +167,19 @@ fn deallocations_are_told_and_make_statements_doubtful() {
     )
     .expect("a sound answer");
     assert!(to.told(A).contains(&"Dropped(DEALLOCATE)"));
-    assert_eq!(server.prepared.need(3, server.batch()), Need::CloseAndParse);
+    assert_eq!((server.prepared.need(3, server.batch()), server.litter), (Need::Nothing, 1));
     let mut to = Recorder::default();
+    // Who asked for it has gone: nobody will explain it.
+    ask(&mut server, &mut to, A, &[Kind::Query]);
+    server.disown(A);
+    let answer = Answer::new().complete("DEALLOCATE").complete("PREPARE").say("Z", "").0;
+    server.receive(&answer, &mut to).expect("an answer");
+    assert_eq!(server.prepared.need(3, server.batch()), Need::CloseAndParse);
+    assert_eq!((server.litter, to.told(A).len()), (3, 0));
     ask(&mut server, &mut to, A, &[Kind::Query]);
     let answer = Answer::new().complete("DEALLOCATE ALL").say("Z", "").0;
     server.receive(&answer, &mut to).expect("an answer");
-    assert_eq!(server.prepared.need(3, server.batch()), Need::Parse);
+    assert_eq!((server.prepared.need(3, server.batch()), server.litter), (Need::Parse, 0));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use wire::pg::backend::TxStatus;
 
 use super::explain::Last;
 use super::login::Login;
-use super::names::Names;
+use super::names::{Names, Naming};
 use super::unit::Unit;
 use crate::control::messages::ConsoleUser;
 use crate::link::Ends;
@@ -117,8 +117,8 @@ pub struct Client {
     pub rest_goes: Rest,
     pub settings: Arc<Settings>,
     pub names: Option<Box<Names>>,
-    /// Statements that a DEALLOCATE in flight names, in order.
-    pub dropping: Option<Box<VecDeque<Box<[u8]>>>>,
+    /// What the texts in flight change in its names, in order.
+    pub namings: Option<Box<VecDeque<Naming>>>,
     /// Requests of the extended protocol have been sent, and no Sync since.
     pub batch_open: bool,
     /// The server waits for its CopyData.
@@ -129,8 +129,6 @@ pub struct Client {
     pub skips: bool,
     /// It has a place among `max_clients`.
     pub counted: bool,
-    /// A Parse of this name was sent that PostgreSQL will find a duplicate; see `requests.rs`.
-    pub duplicate: Option<Box<[u8]>>,
     /// A statement that shares a server with others'.
     pub unit: Option<Box<Unit>>,
     /// The shape of the statement that is in flight by itself; [`NONE`]: none that is followed.

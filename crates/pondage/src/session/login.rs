@@ -62,10 +62,15 @@ impl Refused {
 
     /// As an ErrorResponse of severity FATAL.
     pub fn put(&self, out: &mut Vec<u8>) {
+        self.put_as(out, "FATAL");
+    }
+
+    /// The same of another severity.
+    pub fn put_as(&self, out: &mut Vec<u8>, severity: &'static str) {
         reply::put_error(
             out,
             &reply::ErrorReply {
-                severity: "FATAL",
+                severity,
                 code: self.code,
                 message: &self.message,
                 detail: self.detail.as_deref(),

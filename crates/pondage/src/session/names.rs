@@ -23,10 +23,20 @@ pub struct Unnamed {
 
 /// What a name stands for.
 #[derive(Debug, Clone)]
-struct Known {
-    statement: Arc<Statement>,
+pub struct Known {
+    /// By SQL its text is the PREPARE, and it is this client's alone.
+    pub statement: Arc<Statement>,
+    pub sql: bool,
     /// The client has been told what types its parameters have.
     described: bool,
+}
+
+/// What a text in flight changes, as soon as PostgreSQL says that it is done.
+#[derive(Debug)]
+pub enum Naming {
+    Prepare { name: Box<[u8]>, statement: Arc<Statement> },
+    Deallocate(Box<[u8]>),
+    All,
 }
 
 #[derive(Debug, Default)]
@@ -70,8 +80,19 @@ impl Undo {
 }
 
 impl Names {
+    /// What it has by the protocol under this name.
     pub fn get(&self, name: &[u8]) -> Option<&Arc<Statement>> {
-        self.known.get(name).map(|known| &known.statement)
+        self.known.get(name).filter(|known| !known.sql).map(|known| &known.statement)
+    }
+
+    /// What it has under this name, whichever way it came there.
+    pub fn known(&self, name: &[u8]) -> Option<&Known> {
+        self.known.get(name)
+    }
+
+    /// A PREPARE is done.
+    pub fn prepared_by_sql(&mut self, name: Box<[u8]>, statement: Arc<Statement>) {
+        self.known.insert(name, Known { statement, sql: true, described: false });
     }
 
     /// The client will be told what this one's parameters are.
@@ -90,9 +111,10 @@ impl Names {
         self.unnamed.as_deref()
     }
 
-    /// The first name that fits.
+    /// The first name of a statement by the protocol that fits.
     pub fn find(&self, fits: impl Fn(&[u8]) -> bool) -> Option<Box<[u8]>> {
-        self.known.keys().find(|name| fits(name)).cloned()
+        let mut by_protocol = self.known.iter().filter(|(_, known)| !known.sql);
+        by_protocol.find(|(name, _)| fits(name)).map(|(name, _)| name.clone())
     }
 
     /// Wherever it has the statement of this number, it has the other one from now on.
@@ -128,7 +150,8 @@ impl Names {
 
     /// A Parse with this name has been sent; [`Names::settled`] follows.
     pub fn prepare(&mut self, name: &[u8], statement: Arc<Statement>) {
-        let before = self.known.insert(name.into(), Known { statement, described: false });
+        let before =
+            self.known.insert(name.into(), Known { statement, sql: false, described: false });
         self.change(Undo::Named { name: name.into(), before });
     }
 

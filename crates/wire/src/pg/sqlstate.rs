@@ -70,6 +70,9 @@ pub const CONFIGURATION_LIMIT_EXCEEDED: &str = "53400";
 // Class 54: Program Limit Exceeded
 pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
 
+// Class 42: Syntax Error or Access Rule Violation.
+pub const RESERVED_NAME: &str = "42939";
+
 // Class 55: Object Not In Prerequisite State
 pub const OBJECT_NOT_IN_PREREQUISITE_STATE: &str = "55000";
 pub const OBJECT_IN_USE: &str = "55006";

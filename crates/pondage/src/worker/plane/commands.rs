@@ -11,7 +11,7 @@ use wire::pg::{backend as reply, sqlstate};
 
 use super::lending::removed;
 use super::login::{key_number, key_parts};
-use super::{Effect, Place, Plane};
+use super::{Effect, Place, Plane, Preparing};
 use crate::config::{CacheMode, Config};
 use crate::control::messages::{Command, Ref, Shutdown, ToControl, ToWorker};
 use crate::session::client::{Client, Hold, Phase};
@@ -177,7 +177,7 @@ impl Plane {
         }
         let server = client.server;
         let conn = self.servers.get(server)?;
-        let before_its_turn = client.hold == Hold::SetUp
+        let before_its_turn = (client.hold == Hold::SetUp && conn.preparing != Preparing::Bringing)
             || (client.queued_resume && conn.server.is_quiet() && !client.batch_open);
         if before_its_turn && conn.server.status() == TxStatus::Idle {
             // It has a server by now, but its request has not been sent.

@@ -23,7 +23,7 @@ use crate::session::login::Refused;
 use crate::worker::shapes::Shapes;
 use crate::worker::snapshot::Totals;
 
-/// Removes what SQL of another client has left in a session: PREPAREd statements.
+/// Removes what another client has prepared in a way that was not seen.
 const SWEEP: &str = "DEALLOCATE ALL";
 
 /// A [`PoolName`] that owns nothing.
@@ -207,6 +207,7 @@ impl Plane {
         match std::mem::replace(&mut conn.preparing, Preparing::No) {
             Preparing::No | Preparing::Checking | Preparing::Sweeping => {}
             Preparing::Surveying => return self.surveyed(slot, server),
+            Preparing::Bringing => return,
             Preparing::Applying => {
                 conn.last_client = client.id;
                 self.unify_settings(slot, server);
@@ -214,13 +215,14 @@ impl Plane {
             }
         }
         let other = std::mem::replace(&mut conn.last_client, client.id) != client.id;
-        if other && std::mem::replace(&mut conn.server.littered, false) {
+        if other && conn.server.litter > 0 {
             return self.prepare(slot, server, Preparing::Sweeping, SWEEP);
         }
-        if Arc::ptr_eq(&client.settings, &conn.server.settings) {
-            return;
+        let unlike = !Arc::ptr_eq(&client.settings, &conn.server.settings);
+        self.close_foreign(slot, server);
+        if unlike {
+            self.apply_settings(slot, server);
         }
-        self.apply_settings(slot, server);
     }
 
     /// The server refused a setting of the client's: PostgreSQL would have refused the connection.
@@ -232,6 +234,9 @@ impl Plane {
                 let fields = error_fields(error).ok();
                 let message = fields.and_then(|fields| fields.message().map(str::to_owned));
                 return self.survey_failed(slot, &message.unwrap_or_default());
+            }
+            if preparing == Preparing::Bringing {
+                return self.bringing_failed(slot, error);
             }
             conn.close_needed |= preparing != Preparing::Applying;
         }
@@ -362,7 +367,7 @@ impl Plane {
             conn.server.take_rows();
             conn.touched = Some(Box::default());
         }
-        let unsound = left.half_sent || left.in_set_up || left.duplicate;
+        let unsound = left.half_sent || left.in_set_up;
         if unsound || conn.server.copies_in() || conn.replication {
             self.close_server(server);
             return;
@@ -538,7 +543,6 @@ impl Plane {
             half_sent: client.rest > 0 && client.rest_goes == Rest::ToServer,
             batch_open: client.batch_open,
             in_set_up: client.hold == Hold::SetUp && !surveyed,
-            duplicate: client.duplicate.is_some(),
         };
         let guest = client.guest.take();
         if let Some(pool) = self.pools.get_mut(at as usize) {
@@ -606,6 +610,4 @@ struct Left {
     half_sent: bool,
     batch_open: bool,
     in_set_up: bool,
-    /// A name of its own is on the server; see `requests.rs`.
-    duplicate: bool,
 }

@@ -20,6 +20,7 @@ mod company;
 mod joining;
 mod lending;
 mod login;
+mod mentions;
 mod mirroring;
 mod mishaps;
 mod opening;
@@ -51,7 +52,7 @@ use backend::pool::{self, Budget};
 use backend::reply::Owner;
 use backend::server::Server;
 use backend::settings::{Interner, Settings};
-use backend::statement::{Numbers, Registry};
+use backend::statement::{Numbers, Registry, Statement};
 use cache::request::Request;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -214,6 +215,8 @@ pub enum Preparing {
     Sweeping,
     /// The client's settings are applied.
     Applying,
+    /// What its client's query names is prepared, maybe in a transaction.
+    Bringing,
     /// It is asked what its client, who is done with it, has set.
     Surveying,
 }
@@ -331,6 +334,8 @@ pub struct Plane {
     next_ticket: u64,
     settings: Interner,
     statements: Registry,
+    /// No text: what only has to be there under its name.
+    nothing: Arc<Statement>,
     no_settings: Arc<Settings>,
     verifiers: HashMap<String, (String, ScramVerifier)>,
     random: StdRng,
@@ -405,6 +410,7 @@ impl Plane {
             no_settings: settings.intern(Settings::default()),
             settings,
             statements: Registry::new(setting.common.statements.clone()),
+            nothing: Statement::unregistered(b"", &[0, 0]),
             common: setting.common,
             verifiers: HashMap::new(),
             mock_key: random.random(),
@@ -498,13 +504,12 @@ impl Plane {
             rest_goes: Rest::Dropped,
             settings,
             names: None,
-            dropping: None,
+            namings: None,
             batch_open: false,
             copies_in: false,
             copy_ended: false,
             skips: false,
             counted: false,
-            duplicate: None,
             unit: None,
             asking: NONE,
             last: None,

@@ -87,13 +87,16 @@ impl Plane {
     /// The client gets the new statement in place of the one that went stale.
     pub(super) fn went_stale(&mut self, slot: u32, id: u64) {
         self.statements.retire(id);
-        let client = &mut self.clients[slot];
+        let client = &self.clients[slot];
         self.pools[client.pool as usize].totals.stale += 1;
-        let of_unit = client.unit.as_mut().and_then(|unit| unit.statement.as_mut());
+        let of_unit = client.unit.as_ref().and_then(|unit| unit.statement.as_ref());
         let of_unit = of_unit.filter(|statement| statement.id == id);
         let named = client.names.as_ref().and_then(|names| names.numbered(id));
-        let Some(old) = named.or(of_unit.as_deref()) else { return };
-        let new = self.statements.intern(&old.query, &old.types);
+        let Some(old) = named.or(of_unit).cloned() else { return };
+        let new = self.statement_of(&old.query, &old.types);
+        let client = &mut self.clients[slot];
+        let of_unit = client.unit.as_mut().and_then(|unit| unit.statement.as_mut());
+        let of_unit = of_unit.filter(|statement| statement.id == id);
         if let Some(statement) = of_unit {
             *statement = new.clone();
         }

@@ -24,6 +24,7 @@ pub(super) enum Happened {
     CopyIn { open: bool },
     CopyOver,
     Setting(String, String),
+    Prepared,
     Dropped { all: bool, discard: bool },
     Again(Again),
     Redefined,
@@ -67,6 +68,7 @@ impl Replies for Sink<'_> {
             Event::CopyIn { open } => Happened::CopyIn { open },
             Event::CopyOver => Happened::CopyOver,
             Event::Setting { name, value } => Happened::Setting(name.to_owned(), value.to_owned()),
+            Event::Prepared => Happened::Prepared,
             Event::Dropped(tag) => {
                 Happened::Dropped { all: tag != b"DEALLOCATE", discard: tag == b"DISCARD ALL" }
             }
@@ -197,6 +199,7 @@ impl Plane {
                 let settings = client.settings.overlaid([(name.as_str(), value.as_str())]);
                 client.settings = self.settings.intern(settings);
             }
+            Happened::Prepared => self.prepared_by_sql(slot, server),
             Happened::Dropped { all, discard } => self.dropped(slot, server, all, discard),
             Happened::Again(Again::Stale) if client.unit.is_none() => self.replan(slot, server),
             Happened::Again(again) => self.unit_again(slot, again),
@@ -207,6 +210,7 @@ impl Plane {
             Happened::Error => {
                 self.pools[client.pool as usize].totals.errors += 1;
                 client.copies_in = false;
+                client.namings = None;
                 if let Some(unit) = &mut client.unit {
                     unit.failed = true;
                 } else if let Some(shape) =
@@ -268,7 +272,7 @@ impl Plane {
         client.asked = now;
         client.active = now;
         client.copies_in = false;
-        client.dropping = None;
+        client.namings = None;
         if let Some(names) = &mut client.names {
             names.answered();
         }
@@ -346,15 +350,10 @@ impl Plane {
     }
 
     fn dropped(&mut self, slot: u32, server: u32, all: bool, discard: bool) {
+        self.deallocated(slot, server, all);
         let client = &mut self.clients[slot];
-        if all {
-            if let Some(names) = &mut client.names {
-                names.clear();
-            }
-        } else if let Some(name) = client.dropping.as_mut().and_then(|names| names.pop_front()) {
-            if let Some(names) = &mut client.names {
-                names.forget(&name);
-            }
+        if let (true, Some(names)) = (all, &mut client.names) {
+            names.clear();
         }
         if discard {
             if let Some(names) = &mut client.names {
@@ -419,7 +418,9 @@ impl Plane {
     pub(super) fn server_lost(&mut self, slot: u32, why: &str) {
         let Some(conn) = self.servers.get(slot) else { return };
         let holder = conn.client;
-        if holder != NONE && self.clients[holder].hold == Hold::SetUp {
+        // In a transaction what was done before is lost.
+        let open = conn.preparing == Preparing::Bringing && conn.server.status() != TxStatus::Idle;
+        if holder != NONE && !open && self.clients[holder].hold == Hold::SetUp {
             self.lost_in_set_up(slot, holder);
             return;
         }

@@ -7,12 +7,14 @@
 use backend::reply::{Fate, Kind, Made, Owner, Request};
 use backend::server::Unnamed as OnServer;
 use backend::statement::Statement;
-use sql::{leading, Dropped, Leading};
+use sql::{leading, Dropped, Leading, Mention};
 use wire::pg::backend::{ErrorReply, TxStatus};
 use wire::pg::frame::{self, Header, HEADER_BYTES};
 use wire::pg::frontend::{self, tag, Target, NAME_BYTES_MAX};
 use wire::pg::{backend as reply, sqlstate};
 
+use super::mentions::{too_many, Does, Stays};
+use super::statements::own_name;
 use super::{Effect, Plane, ServerConn, OUT_BYTES_HIGH, STATEMENT_BYTES_MAX, WHOLE_BYTES_MAX};
 use crate::config::PoolMode;
 use crate::control::messages::ToControl;
@@ -31,7 +33,7 @@ const CONSOLE_BYTES_MAX: usize = 64 << 10;
 const REQUESTS_MAX: usize = 8 << 10;
 
 /// Statements that one client may have prepared at a time.
-const NAMES_MAX: usize = 1 << 16;
+pub(super) const NAMES_MAX: usize = 1 << 16;
 
 /// What became of a message.
 pub(super) enum Taken {
@@ -213,6 +215,15 @@ impl Plane {
         Taken::Gone
     }
 
+    /// A message that does not go to the server now.
+    fn stays(&mut self, slot: u32, stays: Stays, header: Header, bytes: &[u8]) -> Taken {
+        match stays {
+            Stays::Held => Taken::Held,
+            Stays::Refused => self.drop_message(slot, header, bytes),
+            Stays::Gone => Taken::Gone,
+        }
+    }
+
     pub(super) fn drop_message(&mut self, slot: u32, header: Header, bytes: &[u8]) -> Taken {
         let have = bytes.len().min(header.total);
         let client = &mut self.clients[slot];
@@ -367,8 +378,18 @@ impl Plane {
             }
             Leading::Deallocate(_) => {}
         }
+        if header.total > bytes.len() {
+            if let Some(stays) = self.refuse_long_prepare(slot, text) {
+                return self.stays(slot, stays, header, bytes);
+            }
+        }
         if !self.ensure_server(slot) {
             return Taken::Held;
+        }
+        if header.total <= bytes.len() {
+            if let Some(stays) = self.see_to_mentions(slot, text, Does::Query) {
+                return self.stays(slot, stays, header, bytes);
+            }
         }
         self.follow(slot, text);
         self.note_session(slot, text);
@@ -387,7 +408,7 @@ impl Plane {
         client.active = now;
         let mut told = false;
         if let Some(names) = &mut client.names {
-            told = names.queried(drops_all(&begins, text));
+            told = names.queried(drops_all(text));
             names.next_batch();
         }
         self.push(slot, Request::forward(Owner(slot), Kind::Query).telling(told));
@@ -418,7 +439,9 @@ impl Plane {
         }
         let client = &self.clients[slot];
         let name = client.names.as_ref()?.find(|name| dropped.names(name))?;
-        if client.batch_open {
+        let conn = self.servers.get(client.server);
+        let there = conn.is_some_and(|conn| conn.server.residents.may_have(&name));
+        if client.batch_open || there || client.namings.is_some() {
             return None;
         }
         let Some(status) = self.quiet_status(slot) else {
@@ -449,35 +472,32 @@ impl Plane {
         self.note_session(slot, parse.query);
         self.learn(slot, parse.query);
         if follows && !parse.name.is_empty() {
-            if self.is_uncertain(slot, parse.name) {
-                self.clients[slot].hold = Hold::Uncertain;
+            if self.waits_for_name(slot, parse.name) || !self.ensure_server(slot) {
                 return Taken::Held;
             }
-            if !self.ensure_server(slot) {
-                return Taken::Held;
+            if let Some(stays) = self.see_to_mentions(slot, parse.query, Does::Parse) {
+                return self.stays(slot, stays, header, bytes);
             }
             self.count(slot, |totals| totals.client_parse_count += 1);
             let first = self.is_first(slot);
             self.clients[slot].batch_open = true;
             if self.clients[slot].names().len() >= NAMES_MAX {
-                let refused = Refused::new(
-                    sqlstate::PROGRAM_LIMIT_EXCEEDED,
-                    format!("this client has {NAMES_MAX} prepared statements"),
-                )
-                .hint("Close those that are no longer needed. [P0424]");
-                self.close_client(slot, Some(&refused));
+                self.close_client(slot, Some(&too_many()));
                 return Taken::Gone;
             }
-            if self.clients[slot].names().get(parse.name).is_some() {
+            if self.clients[slot].names().known(parse.name).is_some() {
                 self.parse_duplicate(slot, &parse);
                 return Taken::Bytes(header.total);
             }
-            let statement = self.statements.intern(parse.query, parse.types);
+            let statement = self.statement_of(parse.query, parse.types);
             self.parse_named(slot, parse.name, statement, first);
             return Taken::Bytes(header.total);
         }
         if !self.ensure_server(slot) {
             return Taken::Held;
+        }
+        if let Some(stays) = self.see_to_mentions(slot, parse.query, Does::Parse) {
+            return self.stays(slot, stays, header, bytes);
         }
         self.count(slot, |totals| totals.client_parse_count += 1);
         if !self.follows_name(slot, parse.name) {
@@ -492,12 +512,6 @@ impl Plane {
         client.names().set_unnamed(Some(Box::new(Unnamed { stamp, text })));
         let server = client.server;
         self.servers[server].server.set_unnamed(OnServer::Of(stamp));
-        match leading(parse.query) {
-            Leading::Deallocate(dropped) if self.parse_deallocate(slot, &dropped) => {
-                return Taken::Bytes(header.total);
-            }
-            _ => {}
-        }
         self.push(slot, Request::forward(Owner(slot), Kind::Parse).telling(true));
         self.forward(slot, header, bytes)
     }
@@ -518,7 +532,9 @@ impl Plane {
             Err(error) => return self.malformed(slot, &format!("invalid Bind message: {error}")),
         };
         let first = self.is_first(slot);
-        let Some(named) = self.resolve(slot, head.statement) else { return Taken::Held };
+        let Some(named) = self.resolve(slot, head.statement, Does::Bind) else {
+            return Taken::Held;
+        };
         let replans = first && self.keep_request(slot, head.statement, &named, bytes);
         let whole = header.total == HEADER_BYTES + body.len();
         let tail = body.get(head.rest..).filter(|_| whole);
@@ -557,7 +573,7 @@ impl Plane {
             }
             Ok((Target::Statement, name)) => {
                 let first = self.is_first(slot);
-                let Some(named) = self.resolve(slot, name) else { return Taken::Held };
+                let Some(named) = self.resolve(slot, name, Does::Parse) else { return Taken::Held };
                 let replans = first && self.keep_request(slot, name, &named, bytes);
                 let client = &mut self.clients[slot];
                 client.batch_open = true;
@@ -582,12 +598,11 @@ impl Plane {
         };
         let follows = self.follows(slot);
         if target == Target::Statement && follows && !name.is_empty() {
-            if self.is_uncertain(slot, name) {
-                self.clients[slot].hold = Hold::Uncertain;
+            if self.waits_for_name(slot, name) {
                 return Taken::Held;
             }
-            let known =
-                self.clients[slot].names.as_ref().is_some_and(|names| names.get(name).is_some());
+            let names = self.clients[slot].names.as_ref();
+            let known = names.is_some_and(|names| names.known(name).is_some());
             if !self.clients[slot].has_server() {
                 if let Some(names) = &mut self.clients[slot].names {
                     names.forget(name);
@@ -599,6 +614,16 @@ impl Plane {
                 self.clients[slot].names().close(name);
             }
             self.clients[slot].batch_open = true;
+            let (server, own) = (self.clients[slot].server, own_name(name));
+            let state = &mut self.servers[server].server;
+            let batch = state.batch();
+            if let Some(number) = state.residents.closes(&own, batch) {
+                let request = Request::forward(Owner(slot), Kind::Close).telling(known).of(number);
+                self.send(server, request, |out| {
+                    frontend::put_close(out, Target::Statement, &own);
+                });
+                return Taken::Bytes(header.total);
+            }
             let made = Fate::Made(Made::CloseComplete);
             self.push(slot, Request::with_fate(Owner(slot), Kind::Close, made).telling(known));
             return Taken::Bytes(header.total);
@@ -642,19 +667,11 @@ impl Plane {
             return self.forward(slot, header, bytes);
         }
         client.batch_open = false;
-        let duplicate = client.duplicate.take();
         if let Some(names) = &mut client.names {
             names.next_batch();
         }
         let kind = if ended { Kind::SyncAfterCopy } else { Kind::Sync };
         self.send(server, Request::forward(Owner(slot), kind), frontend::put_sync);
-        if let Some(name) = duplicate {
-            let hidden = |kind| Request::with_fate(Owner::NOBODY, kind, Fate::Hide);
-            self.send(server, hidden(Kind::Close), |out| {
-                frontend::put_close(out, Target::Statement, &name);
-            });
-            self.send(server, hidden(Kind::Sync), frontend::put_sync);
-        }
         Taken::Bytes(header.total)
     }
 
@@ -682,9 +699,6 @@ fn is_full(conn: &ServerConn) -> bool {
 }
 
 /// The query drops all prepared statements, as far as that can be seen at once.
-fn drops_all(begins: &Leading<'_>, text: &[u8]) -> bool {
-    let discards = || {
-        text.trim_ascii_start().get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"discard"))
-    };
-    *begins == Leading::Deallocate(Dropped::All) || discards()
+fn drops_all(text: &[u8]) -> bool {
+    sql::may_mention(text) && sql::mentions(text).contains(&Mention::All)
 }

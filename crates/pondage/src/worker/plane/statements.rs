@@ -5,12 +5,11 @@ use std::sync::Arc;
 use backend::reply::{Fate, Guest, Kind, Made, Owner, Request};
 use backend::server::Unnamed as OnServer;
 use backend::statement::{Need, ServerName, Statement, PREFIX};
-use sql::Dropped;
 use wire::pg::backend::TxStatus;
 use wire::pg::frontend::{self, Target};
 
+use super::mentions::Does;
 use super::Plane;
-use crate::session::client::Hold;
 use crate::session::names::Unnamed;
 
 impl Plane {
@@ -63,37 +62,22 @@ impl Plane {
     }
 
     /// The client has this name already. PostgreSQL shall say so, with its own words and with all
-    /// that follows from an error: so the name is made on the server, parsed again, and closed
-    /// after the Sync.
+    /// that follows from an error: so there has to be a statement of this name.
     pub(super) fn parse_duplicate(&mut self, slot: u32, parse: &frontend::Parse<'_>) {
         let server = self.clients[slot].server;
         let own = own_name(parse.name);
-        let hidden = Request::with_fate(Owner(slot), Kind::Parse, Fate::HideSuccess);
-        let write = |out: &mut Vec<u8>| frontend::put_parse(out, &own, parse.query, parse.types);
-        self.send(server, hidden, write);
-        self.send(server, Request::forward(Owner(slot), Kind::Parse), write);
-        // After the first one's error those that follow are skipped.
-        self.clients[slot].duplicate.get_or_insert_with(|| own.into());
+        self.bring_anything(slot, &own);
+        self.send(server, Request::forward(Owner(slot), Kind::Parse), |out| {
+            frontend::put_parse(out, &own, parse.query, parse.types);
+        });
     }
 
-    /// A Parse of `DEALLOCATE name`: it gets the name that the statement has on this server.
-    pub(super) fn parse_deallocate(&mut self, slot: u32, dropped: &Dropped<'_>) -> bool {
-        if *dropped == Dropped::All {
-            return false;
+    /// What a Parse makes. A text that names statements of SQL's means what its client has.
+    pub(super) fn statement_of(&mut self, query: &[u8], types: &[u8]) -> Arc<Statement> {
+        match sql::may_mention(query) {
+            true => self.statements.own(query, types),
+            false => self.statements.intern(query, types),
         }
-        let Some(names) = &self.clients[slot].names else { return false };
-        let Some(name) = names.find(|name| dropped.names(name)) else { return false };
-        let Some(statement) = names.get(&name).cloned() else { return false };
-        self.prepare_here(slot, &statement);
-        let client = &mut self.clients[slot];
-        client.dropping.get_or_insert_default().push_back(name);
-        client.batch_open = true;
-        let server = client.server;
-        let mut text = b"DEALLOCATE ".to_vec();
-        text.extend_from_slice(statement.name().as_bytes());
-        let request = Request::forward(Owner(slot), Kind::Parse).telling(true);
-        self.send(server, request, |out| frontend::put_parse(out, b"", &text, &[0, 0]));
-        true
     }
 
     /// Makes sure that this server has the statement, by a Parse that the client does not see.
@@ -139,24 +123,40 @@ impl Plane {
     }
 
     /// What a request that names a statement becomes.
-    pub(super) fn resolve(&mut self, slot: u32, name: &[u8]) -> Option<Named> {
+    pub(super) fn resolve(&mut self, slot: u32, name: &[u8], does: Does) -> Option<Named> {
         if !self.follows_name(slot, name) {
             return self.ensure_server(slot).then(|| Named::Own(name.to_vec()));
         }
-        if self.is_uncertain(slot, name) {
-            self.clients[slot].hold = Hold::Uncertain;
+        if self.waits_for_name(slot, name) || !self.ensure_server(slot) {
             return None;
         }
-        if !self.ensure_server(slot) {
-            return None;
-        }
-        self.clients[slot].batch_open = true;
+        let names = self.clients[slot].names.as_ref();
         if name.is_empty() {
+            let text = names.and_then(|names| names.unnamed()?.text.clone());
+            if text.is_some_and(|text| self.see_to_mentions(slot, &text.query, does).is_some()) {
+                return None;
+            }
+            self.clients[slot].batch_open = true;
             self.resolve_unnamed(slot);
             return Some(Named::Own(Vec::new()));
         }
-        let known = self.clients[slot].names.as_ref().and_then(|names| names.get(name).cloned());
-        let Some(statement) = known else { return Some(Named::Own(own_name(name))) };
+        let Some(known) = names.and_then(|names| names.known(name)) else {
+            self.clients[slot].batch_open = true;
+            let own = own_name(name);
+            self.close_resident(self.clients[slot].server, &own);
+            return Some(Named::Own(own));
+        };
+        let statement = known.statement.clone();
+        if known.sql {
+            let known = known.clone();
+            self.clients[slot].batch_open = true;
+            self.bring_statement(slot, name, known);
+            return Some(Named::Sql(name.to_vec(), statement));
+        }
+        if self.see_to_mentions(slot, &statement.query, does).is_some() {
+            return None;
+        }
+        self.clients[slot].batch_open = true;
         self.prepare_here(slot, &statement);
         Some(Named::Shared(statement))
     }
@@ -192,27 +192,29 @@ pub(super) enum Named {
     /// The client's own words: in session mode, the unnamed one, or one that does not exist.
     Own(Vec<u8>),
     Shared(Arc<Statement>),
+    /// The client's own by SQL, with its PREPARE.
+    Sql(Vec<u8>, Arc<Statement>),
 }
 
 impl Named {
     /// 0: it is not one that all share.
     pub(super) fn id(&self) -> u64 {
         match self {
-            Named::Own(_) => 0,
+            Named::Own(_) | Named::Sql(..) => 0,
             Named::Shared(statement) => statement.id,
         }
     }
 
     pub(super) fn with(&self, write: impl FnOnce(&[u8])) {
         match self {
-            Named::Own(name) => write(name),
+            Named::Own(name) | Named::Sql(name, _) => write(name),
             Named::Shared(statement) => write(statement.name().as_bytes()),
         }
     }
 }
 
 /// A client's own name, made different from every name that the pooler gives.
-fn own_name(name: &[u8]) -> Vec<u8> {
+pub(super) fn own_name(name: &[u8]) -> Vec<u8> {
     let mut own = name.to_vec();
     if own.starts_with(PREFIX) {
         own.push(b' ');

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use backend::moment::Moment;
 use backend::reply::{Fate, Kind, Owner, Request};
+use backend::server::ROWS_MAX;
 use sql::{Leaves, Touch};
 use wire::pg::frontend::{self, BindTail};
 
@@ -125,7 +126,7 @@ fn array(texts: impl Iterator<Item = String>) -> String {
     all
 }
 
-/// Rows: what it is, its name, its value. `s`: a setting; `f`: a function, and whether it may change
+/// Rows: what it is, its name, its value. `s`: a setting; `p`: a prepared statement; `f`: a function, and whether it may change
 /// a session.
 const SETTINGS: &str = r#"known AS (SELECT name, setting, source FROM pg_catalog.pg_settings)
 SELECT 's', name, setting FROM known WHERE source = 'session'
@@ -133,6 +134,7 @@ SELECT 's', name, setting FROM known WHERE source = 'session'
 UNION ALL SELECT 's', n, pg_catalog.current_setting(n, true) FROM custom
   WHERE pg_catalog.current_setting(n, true) <> ''
     AND pg_catalog.lower(n) NOT IN (SELECT name FROM known)
+UNION ALL SELECT 'p', name, NULL FROM pg_catalog.pg_prepared_statements WHERE name !~ '^pondage_'
 UNION ALL SELECT 's', 'role', pg_catalog.current_setting('role')
   WHERE pg_catalog.current_setting('role') <> 'none'"#;
 
@@ -163,7 +165,7 @@ custom AS (
 const FUNCTIONS: &str = r#"
 UNION ALL SELECT 'f', n, (SELECT pg_catalog.bool_or(CASE WHEN own
       THEN name IN ('set_config', 'query_to_xml', 'query_to_xmlschema', 'query_to_xml_and_xmlschema')
-      ELSE pg_catalog.lower(prosrc) ~ E'(^|;|\\m(begin|then|else|loop))\\s*(set|reset)\\M(?!\\s+local\\M)|\\m(execute|discard)\\M'
+      ELSE pg_catalog.lower(prosrc) ~ E'(^|;|\\m(begin|then|else|loop))\\s*(set|reset)\\M(?!\\s+local\\M)|\\m(execute|discard|prepare|deallocate)\\M'
       END) FROM bodies WHERE root = n)::pg_catalog.text
   FROM pg_catalog.unnest(CALLED) n"#;
 
@@ -212,6 +214,7 @@ impl Plane {
                 let names = self.clients[slot].names.as_deref_mut();
                 names.and_then(|names| names.unnamed()).and_then(|unnamed| unnamed.text.clone())
             }
+            Named::Sql(_, statement) => Some(statement.clone()),
             Named::Own(_) => None,
         };
         match unnamed {
@@ -244,7 +247,7 @@ impl Plane {
         let rows = conn.server.take_rows();
         let surveys = &mut self.pools[conn.pool as usize].surveys;
         let defaults = &conn.server.defaults;
-        let mut found = Vec::new();
+        let (mut found, mut prepared) = (Vec::new(), Vec::new());
         for row in &rows {
             let [Some(kind), Some(name), value] = &row[..] else { continue };
             match (kind.as_str(), value) {
@@ -254,6 +257,7 @@ impl Plane {
                 ("f", changes) => {
                     surveys.learn_function(name.as_bytes(), changes.as_deref() == Some("true"));
                 }
+                ("p", _) => prepared.push(name.as_str()),
                 _ => {}
             }
         }
@@ -270,6 +274,7 @@ impl Plane {
             reads.strange = true;
         }
         client.settings = all;
+        self.compare_residents(server, &prepared, rows.len() < ROWS_MAX);
         self.go_on(slot);
     }
 

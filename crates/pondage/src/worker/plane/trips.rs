@@ -129,7 +129,7 @@ impl Plane {
         let conn = &self.servers[server];
         let delay = self.pools[conn.pool as usize].config.server_check_delay;
         let fresh = delay.is_zero() || self.now.since(conn.server.since) < delay;
-        fresh && !conn.server.littered && Arc::ptr_eq(&conn.server.settings, settings)
+        fresh && conn.server.litter == 0 && Arc::ptr_eq(&conn.server.settings, settings)
     }
 
     /// One of the group waits in the pool's queue, as a client without a server does.

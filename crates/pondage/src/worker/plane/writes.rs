@@ -90,7 +90,7 @@ impl Plane {
             Named::Own(name) if name.is_empty() => {
                 names.and_then(|names| names.unnamed()).and_then(|unnamed| unnamed.text.clone())
             }
-            Named::Own(_) => None,
+            Named::Own(_) | Named::Sql(..) => None,
         };
         let bind = tail.and_then(|tail| frontend::bind_tail(tail).ok());
         match (statement, bind) {
