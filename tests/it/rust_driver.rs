@@ -391,3 +391,28 @@ fn no_reply_goes_to_another_connection() {
         }
     });
 }
+
+#[test]
+fn notifications_arrive_at_idle_connections() {
+    use futures_util::future::poll_fn;
+    with_door(|door| async move {
+        let (client, mut connection) = door.config.connect(NoTls).await.expect("a connection");
+        let (heard, mut notifications) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
+            {
+                if let AsyncMessage::Notification(told) = message {
+                    heard.send((told.channel().to_owned(), told.payload().to_owned())).expect("us");
+                }
+            }
+        });
+        client.batch_execute("listen a; listen b").await.expect("listen");
+        let other = door.connect().await;
+        for n in 0..20 {
+            let channel = if n % 2 == 0 { "a" } else { "b" };
+            let value = n.to_string();
+            other.execute("select pg_notify($1, $2)", &[&channel, &value]).await.expect("notify");
+            assert_eq!(notifications.recv().await, Some((channel.to_owned(), value)));
+        }
+    });
+}

@@ -225,6 +225,8 @@ pub enum Event<'a> {
     Dropped(&'a [u8]),
     /// A notification came while nothing was asked: the owner has heard of a commit.
     Notified,
+    /// The body of a NotificationResponse that the owner has not seen: see `Server::apart`.
+    Notification(&'a [u8]),
     /// A command has changed what names mean, what functions do or who sees what; told again when
     /// its transaction is over, since others see it then. Whose command it was is of no interest.
     Redefined,

@@ -116,6 +116,9 @@ pub struct Server {
     /// Commands that have changed what is prepared and that nobody has explained: something may be
     /// there which the next client must not find.
     pub litter: u32,
+    /// Notifications are no part of what owners are sent: the holder is told
+    /// [`Event::Notification`] instead.
+    pub apart: bool,
     /// Definitions have been changed in the transaction that is open.
     redefines: bool,
     /// Tables have been created in it.
@@ -184,6 +187,7 @@ impl Server {
             out: Vec::new(),
             single: false,
             litter: 0,
+            apart: false,
             redefines: false,
             creates: false,
             queue: VecDeque::new(),
@@ -515,6 +519,11 @@ impl Server {
                 self.collect(body, head)?;
                 matches!(head.kind, Kind::Execute | Kind::Query)
             }
+            tag::NOTIFICATION if self.apart => {
+                let holder = self.holder.unwrap_or(Owner::NOBODY);
+                replies.event(holder, Event::Notification(body));
+                return Ok(Verdict::Drop);
+            }
             tag::NOTICE | tag::NOTIFICATION | tag::COPY_DATA | tag::COPY_DONE => true,
             tag::PARAMETER_STATUS => {
                 self.parameter_status(body, head, replies)?;
@@ -711,6 +720,10 @@ impl Server {
         let holder = self.holder.unwrap_or(Owner::NOBODY);
         match tag {
             tag::NOTICE => {}
+            tag::NOTIFICATION if self.apart => {
+                replies.event(holder, Event::Notification(body));
+                return Ok(Verdict::Drop);
+            }
             tag::NOTIFICATION => replies.event(holder, Event::Notified),
             tag::PARAMETER_STATUS => {
                 let head = Request::forward(holder, Kind::Query);
@@ -758,8 +771,7 @@ fn wanted(header: Header) -> Result<usize, Lost> {
         | tag::ROW_DESCRIPTION
         | tag::PARAMETER_DESCRIPTION
         | tag::FUNCTION_RESULT
-        | tag::NOTICE
-        | tag::NOTIFICATION => Ok(HEADER_BYTES),
+        | tag::NOTICE => Ok(HEADER_BYTES),
         tag::ERROR => Ok(header.total.min(ERROR_HEAD_BYTES)),
         tag if header.total > LOOKED_AT_BYTES_MAX => {
             Err(Lost::TooLong { tag, bytes: header.total })

@@ -14,6 +14,10 @@ use crate::mention::executes;
 pub enum Touch<'a> {
     /// A command that does, or that can't be looked into.
     Command,
+    /// LISTEN.
+    Listen,
+    /// UNLISTEN.
+    Unlisten,
     /// A function is called, or something looks like it, whose deeds are not known here.
     Call(&'a [u8]),
 }
@@ -23,26 +27,25 @@ const NAME_BYTES_MAX: usize = 63;
 
 /// Tells everything in `text` that may change its session.
 pub fn touches(text: &[u8], mut each: impl FnMut(Touch<'_>)) {
-    if statement(text) {
-        each(Touch::Command);
-    }
+    statement(text).into_iter().for_each(&mut each);
     for at in memchr::memchr2_iter(b'(', b';', text) {
         if text[at] == b';' {
-            if statement(&text[at + 1..]) {
-                each(Touch::Command);
-            }
+            statement(&text[at + 1..]).into_iter().for_each(&mut each);
         } else {
             called(&text[..at], &text[at + 1..], &mut each);
         }
     }
 }
 
-/// Whether a statement that begins so may change its session by itself.
-fn statement(text: &[u8]) -> bool {
+/// What a statement that begins so may do to its session by itself.
+fn statement(text: &[u8]) -> Option<Touch<'static>> {
     let rest = blank(text);
     let first = rest.first().map(u8::to_ascii_lowercase);
-    if !matches!(first, Some(b's' | b'r' | b'd' | b'e' | b'l' | b'c')) {
-        return false;
+    match first {
+        Some(b's' | b'r' | b'd' | b'e' | b'l' | b'c') => {}
+        // Not UPDATE.
+        Some(b'u') if matches!(rest.get(1), Some(b'n' | b'N')) => {}
+        _ => return None,
     }
     let (first, rest) = word(rest);
     let is = |wanted: &str| first.eq_ignore_ascii_case(wanted.as_bytes());
@@ -50,9 +53,17 @@ fn statement(text: &[u8]) -> bool {
         // These end with the transaction.
         let (second, _) = next_word(rest);
         let passes = ["local", "transaction", "constraints"];
-        return !passes.iter().any(|one| second.eq_ignore_ascii_case(one.as_bytes()));
+        let ends = passes.iter().any(|one| second.eq_ignore_ascii_case(one.as_bytes()));
+        return (!ends).then_some(Touch::Command);
     }
-    is("reset") || is("discard") || is("do") || is("load") || executes(text)
+    if is("listen") {
+        return Some(Touch::Listen);
+    }
+    if is("unlisten") {
+        return Some(Touch::Unlisten);
+    }
+    let other = is("reset") || is("discard") || is("do") || is("load") || executes(text);
+    other.then_some(Touch::Command)
 }
 
 /// `before` ends where a parenthesis opens, and `within` begins there.
@@ -174,6 +185,8 @@ mod tests {
         touches(text.as_bytes(), |touch| {
             all.push(match touch {
                 Touch::Command => "!".to_owned(),
+                Touch::Listen => "+".to_owned(),
+                Touch::Unlisten => "-".to_owned(),
                 Touch::Call(name) => String::from_utf8_lossy(name).into_owned(),
             });
         });
@@ -220,6 +233,17 @@ mod tests {
             "rollback to a",
             "select 'a;b'",
         ] {
+            assert_eq!(of(text), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn listening_is_told_wherever_a_statement_begins() {
+        assert_eq!(of("listen a"), ["+"]);
+        assert_eq!(of("UnListen *"), ["-"]);
+        assert_eq!(of("begin; /* x */ LISTEN \"a\"; unlisten b;"), ["+", "-"]);
+        for text in ["listens", "unlist", "update t set listen = 1", "select 'listen a'", "u", "l"]
+        {
             assert_eq!(of(text), [""; 0], "{text}");
         }
     }

@@ -172,6 +172,31 @@ async def test_notices_arrive(conn, table):
     assert heard == ["hello 42"]
 
 
+@run
+async def test_listeners_hear_others_and_know_themselves(conn, table):
+    heard = asyncio.Queue()
+
+    def hear(to, pid, channel, payload):
+        heard.put_nowait((pid == to.get_server_pid(), channel, payload))
+
+    await conn.add_listener(table, hear)
+    other = await connect()
+    for n in range(20):
+        await other.execute("select pg_notify($1, $2)", table, str(n))
+        # asyncpg's pool resets connections so; it is another's UNLISTEN.
+        await other.reset()
+        assert await asyncio.wait_for(heard.get(), 20) == (False, table, str(n))
+    async with conn.transaction():
+        await conn.execute(f"notify {table}, 'own'")
+        assert heard.empty()
+    assert await asyncio.wait_for(heard.get(), 20) == (True, table, "own")
+    await conn.remove_listener(table, hear)
+    await other.execute(f"notify {table}, 'nobody'")
+    await conn.execute("select 1")
+    assert heard.empty()
+    await other.close()
+
+
 def test_settings_at_start_up_hold_on_every_server():
     async def body():
         zones = ["Asia/Tokyo", "America/Lima", "Europe/Madrid"] * 4

@@ -335,3 +335,30 @@ def test_calls_of_one_row_ride_trains(conn, table):
     total = conn.execute(f"select sum(n) from {table}").fetchone()[0]
     assert total == rounds * CONNECTIONS * 20
     conn.execute(f"drop procedure add_{table}")
+
+
+def test_notifications_arrive(conn, table):
+    conn.execute(f"listen {table}")
+    with connect() as other:
+        for n in range(20):
+            other.execute("select pg_notify(%s, %s)", (table, str(n)))
+            other.commit()
+            told = [(t.channel, t.payload) for t in conn.notifies(timeout=20, stop_after=1)]
+            assert told == [(table, str(n))]
+        # Whoever asks for something has been told before the answer ends.
+        heard = []
+        conn.add_notify_handler(lambda told: heard.append((told.pid, told.payload)))
+        other.execute(f"notify {table}, 'committed'")
+        other.commit()
+        conn.execute("select 1")
+        assert [payload for _, payload in heard] == ["committed"]
+        conn.execute(f"notify {table}, 'own'")
+        assert heard[1:] == [(conn.info.backend_pid, "own")]
+        # A LISTEN that is rolled back.
+        other.execute(f"listen {table}")
+        other.rollback()
+        deaf = []
+        other.add_notify_handler(deaf.append)
+        conn.execute(f"notify {table}, 'to whom?'")
+        other.execute("select 1")
+        assert deaf == []

@@ -7,6 +7,7 @@ pub mod batch;
 mod beginnings;
 mod copying;
 mod lifecycle;
+mod listening;
 mod parameters;
 mod plans;
 mod prepares;

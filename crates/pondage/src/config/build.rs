@@ -17,8 +17,9 @@ use super::source::Source;
 use super::value::{escaped, is_name, Value};
 use super::{
     Address, Auth, AuthMethod, AuthQuery, CacheConfig, CacheMode, Calls, ChannelBinding, Coalesce,
-    Database, Freshness, Listen, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions,
-    ProcedureOptions, Redis, Runtime, ServerTls, ServerTlsMode, Telemetry, UpstreamOptions, User,
+    Database, Freshness, Listen, ListenMode, ListenTls, ListenTlsMode, LogFormat, PoolMode,
+    PoolOptions, ProcedureOptions, Redis, Runtime, ServerTls, ServerTlsMode, Telemetry,
+    UpstreamOptions, User,
 };
 
 mod admission;
@@ -527,6 +528,7 @@ impl Builder<'_> {
             transaction_timeout: values.duration("transaction_timeout"),
             idle_transaction_timeout: values.duration("idle_transaction_timeout"),
             client_idle_timeout: values.duration("client_idle_timeout"),
+            listen: values.text("listen").and_then(|word| ListenMode::from_name(&word)),
             coalesce: values.text("coalesce").and_then(|word| Coalesce::from_name(&word)),
             prepare_simple: values.flag("prepare_simple"),
             coalesce_writes: values.flag("coalesce_writes"),

@@ -272,6 +272,15 @@ pub enum PoolMode {
     Statement,
 }
 
+/// Where what LISTEN asks for is, in transaction and statement mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListenMode {
+    /// With the server that happens to run it.
+    Server,
+    /// With the client: one connection listens for all of a database.
+    Shared,
+}
+
 /// How statements of different clients may share a server's round trips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Coalesce {
@@ -327,6 +336,7 @@ pub struct PoolOptions {
     pub transaction_timeout: Option<Duration>,
     pub idle_transaction_timeout: Option<Duration>,
     pub client_idle_timeout: Option<Duration>,
+    pub listen: Option<ListenMode>,
     pub coalesce: Option<Coalesce>,
     pub prepare_simple: Option<bool>,
     pub coalesce_writes: Option<bool>,
@@ -484,6 +494,7 @@ pub struct PoolConfig {
     pub transaction_timeout: Duration,
     pub idle_transaction_timeout: Duration,
     pub client_idle_timeout: Duration,
+    pub listen: ListenMode,
     pub coalesce: Coalesce,
     /// Simple queries seen often are sent as prepared statements.
     pub prepare_simple: bool,

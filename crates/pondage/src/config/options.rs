@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::value::{Kind, Value};
 use super::{
-    AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenTlsMode,
-    LogFormat, PoolMode, ProcedureMode, ServerTlsMode, SessionAttrs,
+    AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenMode,
+    ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerTlsMode, SessionAttrs,
 };
 
 /// Where an option may stand.
@@ -237,6 +237,7 @@ pub mod default {
     pub const TRANSACTION_TIMEOUT: Duration = Duration::ZERO;
     pub const IDLE_TRANSACTION_TIMEOUT: Duration = Duration::ZERO;
     pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::ZERO;
+    pub const LISTEN: ListenMode = ListenMode::Shared;
     pub const COALESCE: Coalesce = Coalesce::Batch;
     pub const PREPARE_SIMPLE: bool = true;
     pub const COALESCE_WRITES: bool = false;
@@ -500,6 +501,10 @@ pub static TABLE: &[Row] = &[
     row(POOLS, "client_idle_timeout", NEVER, Preset::Duration(default::CLIENT_IDLE_TIMEOUT),
         &["client_idle_timeout"],
         "A client that is idle outside of a transaction for longer is closed."),
+    row(POOLS, "listen", Kind::Choice(ListenMode::WORDS), Preset::Text(default::LISTEN.name()), &[],
+        "LISTEN in transaction and statement mode. `shared`: one connection of the database \
+         listens for all clients ([LISTEN](pooling.md#listen)); `server`: the server that runs it \
+         listens, whoever has that later."),
     row(POOLS, "coalesce", Kind::Choice(Coalesce::WORDS), Preset::Text(default::COALESCE.name()),
         &[],
         "Short reads outside of transactions, of different clients, share trips to the server. \

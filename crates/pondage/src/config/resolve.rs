@@ -121,6 +121,7 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
             default::IDLE_TRANSACTION_TIMEOUT
         ),
         client_idle_timeout: nearest!(client_idle_timeout, default::CLIENT_IDLE_TIMEOUT),
+        listen: nearest!(listen, default::LISTEN),
         coalesce: nearest!(coalesce, default::COALESCE),
         prepare_simple: nearest!(prepare_simple, default::PREPARE_SIMPLE),
         coalesce_writes: nearest!(coalesce_writes, default::COALESCE_WRITES),

@@ -1,8 +1,8 @@
 //! The words that stand for closed choices, once for reading, printing and the reference page.
 
 use super::{
-    AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenTlsMode,
-    LogFormat, PoolMode, ProcedureMode, ServerTlsMode,
+    AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenMode,
+    ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerTlsMode,
 };
 
 macro_rules! words {
@@ -27,6 +27,7 @@ macro_rules! words {
     };
 }
 
+words!(ListenMode: Shared = "shared", Server = "server");
 words!(Coalesce: Off = "off", Pipeline = "pipeline", Batch = "batch");
 words!(CacheMode: Off = "off", Advise = "advise", Manual = "manual", Auto = "auto");
 words!(Freshness: Session = "session", Strict = "strict", Bounded = "bounded");

@@ -164,6 +164,11 @@ const PROCEDURES: &[Column] = columns! {
     Text: "problems";
 };
 
+const CHANNELS: &[Column] = columns! {
+    Text: "database" "channel";
+    Numeric: "clients" "delivered";
+};
+
 /// As PostgreSQL's EXPLAIN has it.
 pub const PLAN: &[Column] = columns! { Text: "QUERY PLAN"; };
 
@@ -201,6 +206,7 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::Streams => STREAMS,
         Show::Mirrors => MIRRORS,
         Show::Procedures => PROCEDURES,
+        Show::Channels => CHANNELS,
     })
 }
 

@@ -77,6 +77,7 @@ pub fn pool(config: &Config, database: &str, user: &str) -> PoolSnapshot {
         maxwait: Duration::ZERO,
         paused: false,
         disabled: false,
+        listeners: 0,
         totals: Totals::default(),
         failing: None,
     }

@@ -34,6 +34,7 @@ use crate::worker::redis::Snapshot;
 
 pub mod cache_commands;
 pub mod caching;
+pub mod channels;
 pub mod columns;
 pub mod command;
 pub mod mirroring;

@@ -181,7 +181,7 @@ impl Operator {
             return Err(none());
         }
         let mut view = match show {
-            Show::Queries | Show::ProxiedQueries => {
+            Show::Queries | Show::ProxiedQueries | Show::Channels => {
                 self.whole(view::look_at_queries(self.process(), SNAPSHOT_WAIT).await)?
             }
             _ => self.look().await?,
@@ -199,6 +199,8 @@ impl Operator {
             procedures.retain(|procedure| procedure.database == who.database);
             let queries = view.workers.iter_mut().map(|worker| &mut worker.queries);
             queries.for_each(|rows| rows.retain(|row| row.database == who.database));
+            let channels = view.workers.iter_mut().map(|worker| &mut worker.channels);
+            channels.for_each(|rows| rows.retain(|row| row.database == who.database));
         }
         let mut mirrors = mirroring::of(self.process());
         let mut pins = self.process.pins().all();

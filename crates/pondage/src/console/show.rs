@@ -11,7 +11,7 @@ use super::command::{self, Show};
 use super::operator::Switches;
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
-use super::{caching, columns, mirroring, procedures, queries, redis, streams, view};
+use super::{caching, channels, columns, mirroring, procedures, queries, redis, streams, view};
 use crate::config::{Config, Host, PoolOptions};
 use crate::control::caches::CacheInfo;
 use crate::control::mirrors::Pin;
@@ -86,6 +86,7 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
             mirroring::rows(mirroring::Known { config, streams, mirrors, pins })
         }
         Show::Procedures => procedures::rows(facts),
+        Show::Channels => channels::rows(facts.workers),
         Show::Streams => facts.streams.iter().map(streams::row).collect(),
         Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),
     };

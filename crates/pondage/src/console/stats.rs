@@ -182,6 +182,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
         server_opens,
         server_closes,
         cancels,
+        notifications,
         coalesced,
         cached,
         xact_time,
@@ -206,6 +207,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
     totals.server_opens += server_opens;
     totals.server_closes += server_closes;
     totals.cancels += cancels;
+    totals.notifications += notifications;
     add_coalesced(&mut totals.coalesced, coalesced);
     add_cached(&mut totals.cached, cached);
     add_histogram(&mut totals.xact_time, xact_time);

@@ -82,6 +82,7 @@ fn merge(sum: &mut PoolSnapshot, pool: &PoolSnapshot) {
         maxwait,
         paused,
         disabled,
+        listeners,
         totals,
         failing,
     } = pool;
@@ -99,6 +100,7 @@ fn merge(sum: &mut PoolSnapshot, pool: &PoolSnapshot) {
     sum.maxwait = sum.maxwait.max(*maxwait);
     sum.paused |= paused;
     sum.disabled |= disabled;
+    sum.listeners += listeners;
     stats::add(&mut sum.totals, totals);
     // The workers fail alike: the longest story is the fullest.
     sum.failing = match (sum.failing.take(), failing) {

@@ -137,6 +137,24 @@ pub enum ToControl {
         config: Arc<PoolConfig>,
         proven: Option<Credential>,
     },
+    /// Channels that nobody at this worker listened to before, or that nobody does any more.
+    Listen {
+        worker: u8,
+        audience: Arc<Audience>,
+        config: Arc<PoolConfig>,
+        proven: Option<Credential>,
+        more: Vec<Arc<[u8]>>,
+        fewer: Vec<Arc<[u8]>>,
+        /// Who is told [`ToWorker::Listened`], with this number, when it is so and all
+        /// notifications of what was committed before have been sent.
+        asker: Option<(Ref, u32)>,
+    },
+    /// What listens for clients of this database, or of all, is to be another connection; the
+    /// worker tells why.
+    ListenAnew {
+        database: Option<String>,
+        why: &'static str,
+    },
     /// A client has changed definitions in this database: every worker is told
     /// [`ToWorker::Redefined`].
     Redefined {
@@ -294,6 +312,20 @@ pub enum ToWorker {
         /// Of [`cache::shared::Shared::definitions`], before it was judged.
         definitions: u64,
     },
+    Listened {
+        client: Ref,
+        number: u32,
+    },
+    /// A NotificationResponse, whole, for who listens to its channel.
+    Notified {
+        audience: Arc<Audience>,
+        message: Arc<[u8]>,
+    },
+    /// The connection that listened is gone, or could not be had: notifications may be missed.
+    ListenLost {
+        audience: Arc<Audience>,
+        why: String,
+    },
     /// What was judged in this database may have changed.
     Redefined {
         database: String,
@@ -348,6 +380,14 @@ pub enum ToWorker {
         generation: u32,
         secret: u32,
     },
+}
+
+/// The clients that one connection listens for. PostgreSQL converts what it sends to the encoding
+/// that they have asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Audience {
+    pub database: String,
+    pub encoding: String,
 }
 
 /// The pair that names a pool.

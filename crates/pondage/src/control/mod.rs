@@ -22,6 +22,7 @@ mod following;
 mod hosts;
 pub mod judge;
 pub mod keys;
+mod listening;
 pub mod messages;
 mod mirroring;
 pub mod mirrors;
@@ -59,6 +60,7 @@ use authquery::AuthQueries;
 use dial::Dialer;
 use following::Following;
 use judge::Judges;
+use listening::Links;
 use messages::{Identity, OpenKind, PoolName, Ref, Shutdown, ToControl, ToWorker};
 use predecessors::Predecessors;
 
@@ -83,6 +85,7 @@ pub struct Control {
     /// Started when the first database is followed.
     streams: OnceLock<Option<Streams>>,
     following: Following,
+    listening_for: Links,
     redis: Option<Arc<redis::Shared>>,
     handshakes: Semaphore,
     cancels: Semaphore,
@@ -122,6 +125,7 @@ impl Control {
             mirrors,
             streams: OnceLock::new(),
             following: Following::default(),
+            listening_for: Links::default(),
             redis,
             handshakes: Semaphore::new(HANDSHAKES_MAX),
             cancels: Semaphore::new(CANCELS_MAX),
@@ -149,6 +153,16 @@ impl Control {
                 ToControl::ConsoleGone { client } => console.gone(client),
                 ToControl::CacheCommand { client, config, user, proven, messages } => {
                     console.command(client, &config, user, proven, messages);
+                }
+                // In order.
+                ToControl::Listen { .. } => self.listen(message),
+                ToControl::ListenAnew { database, why } => {
+                    self.listening_for.renew(
+                        |name, _| {
+                            database.as_ref().is_none_or(|database| name.database == *database)
+                        },
+                        why,
+                    );
                 }
                 message => drop(tokio::spawn(self.clone().answer(message))),
             }
@@ -260,6 +274,8 @@ impl Control {
             }
             ToControl::Console { .. }
             | ToControl::ConsoleGone { .. }
+            | ToControl::Listen { .. }
+            | ToControl::ListenAnew { .. }
             | ToControl::CacheCommand { .. } => {}
         }
     }

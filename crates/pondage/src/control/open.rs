@@ -204,7 +204,7 @@ impl Session {
     }
 
     /// Runs a query and throws its rows away; parameters that it changes are noted.
-    async fn query(&mut self, query: &str) -> Result<(), Failure> {
+    pub(super) async fn query(&mut self, query: &str) -> Result<(), Failure> {
         let mut out = Vec::new();
         frontend::put_query(&mut out, query);
         self.send(&out).await?;

@@ -189,6 +189,7 @@ impl Control {
         self.caches.named.configure(&new);
         self.mirrors.configure(&new);
         let again = self.unfollow(&new);
+        self.listen_elsewhere(&new);
         for worker in &self.workers {
             worker.send(ToWorker::Reload { config: new.clone(), tls: listen_tls.clone() });
         }

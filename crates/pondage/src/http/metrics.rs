@@ -164,6 +164,9 @@ fn pool_gauges(page: &mut Exposition, pools: &[PoolSnapshot]) {
     let family = ("pondage_pool_disabled", Kind::Gauge, "1 while its database is disabled.");
     for_each(page, pools, family, |page, labels, pool| page.sample(labels, pool.disabled.into()));
     let family =
+        ("pondage_pool_listeners", Kind::Gauge, "Clients that listen over a shared connection.");
+    for_each(page, pools, family, |page, labels, pool| page.sample(labels, pool.listeners.into()));
+    let family =
         ("pondage_pool_failing", Kind::Gauge, "1 while the last try to open a server failed.");
     for_each(page, pools, family, |page, labels, pool| {
         page.sample(labels, pool.failing.is_some().into());
@@ -173,7 +176,7 @@ fn pool_gauges(page: &mut Exposition, pools: &[PoolSnapshot]) {
 /// A counter of [`Totals`].
 type Counter = (&'static str, &'static str, fn(&Totals) -> u64);
 
-const COUNTERS: [Counter; 19] = [
+const COUNTERS: [Counter; 20] = [
     ("pondage_transactions_total", "Transactions.", |totals| totals.xact_count),
     ("pondage_queries_total", "Queries.", |totals| totals.query_count),
     ("pondage_server_assignments_total", "Times a client was given a server.", |totals| {
@@ -201,6 +204,11 @@ const COUNTERS: [Counter; 19] = [
     ("pondage_server_opens_total", "Server connections opened.", |totals| totals.server_opens),
     ("pondage_server_closes_total", "Server connections closed.", |totals| totals.server_closes),
     ("pondage_cancels_total", "Cancel requests.", |totals| totals.cancels),
+    (
+        "pondage_notifications_total",
+        "Notifications that clients were told over shared connections.",
+        |totals| totals.notifications,
+    ),
     (
         "pondage_coalesce_trips_total",
         "Writes to a server that took statements of one or more clients along.",

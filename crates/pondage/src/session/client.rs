@@ -11,6 +11,7 @@ use cache::fill::Fill;
 use wire::pg::backend::TxStatus;
 
 use super::explain::Last;
+use super::listens::Listens;
 use super::login::Login;
 use super::names::{Names, Naming};
 use super::unit::Unit;
@@ -60,6 +61,8 @@ pub enum Hold {
     Joined,
     /// Its read waits until what is kept is known to be new enough.
     Stream,
+    /// Its LISTEN, or what it has done since, is to be known to the connection that listens.
+    Listens,
     /// Another part of Pondage has to answer first (a secret, a verifier, a console command).
     Control,
 }
@@ -151,6 +154,8 @@ pub struct Client {
     pub wrote: Option<Box<Wrote>>,
     /// A BEGIN that it was answered, and that no server has got yet.
     pub begun: Option<Box<Begun>>,
+    /// What it listens to.
+    pub listens: Option<Box<Listens>>,
     pub close_needed: bool,
     pub queued_out: bool,
     pub queued_resume: bool,
@@ -177,9 +182,9 @@ impl Client {
         self.server != NONE
     }
 
-    /// It has a server, or a statement that needs none of its own.
+    /// It has a server, or a statement that needs none of its own, or waits for its answer's end.
     pub fn is_busy(&self) -> bool {
-        self.has_server() || self.unit.is_some()
+        self.has_server() || self.unit.is_some() || self.hold == Hold::Listens
     }
 
     pub fn names(&mut self) -> &mut Names {

@@ -6,6 +6,7 @@ pub mod cache_commands;
 pub mod client;
 pub mod encoding;
 pub mod explain;
+pub mod listens;
 pub mod login;
 pub mod names;
 pub mod options;

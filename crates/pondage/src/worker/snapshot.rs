@@ -15,6 +15,7 @@ pub struct WorkerSnapshot {
     pub servers: Vec<ConnectionSnapshot>,
     pub memory: Vec<MemorySnapshot>,
     pub queries: Vec<QuerySnapshot>,
+    pub channels: Vec<ChannelSnapshot>,
     pub turns: u64,
     /// Log-ins under way, not yet in a pool.
     pub logging_in: u32,
@@ -48,6 +49,17 @@ pub struct QuerySnapshot {
     pub reason: String,
     /// None: it is no read.
     pub read: Option<ReadSnapshot>,
+}
+
+/// A row of SHOW CHANNELS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelSnapshot {
+    pub database: String,
+    pub channel: String,
+    /// That listen to it.
+    pub clients: u64,
+    /// Notifications times clients, since somebody began to listen.
+    pub delivered: u64,
 }
 
 /// What the read cache makes of a shape.
@@ -86,6 +98,8 @@ pub struct PoolSnapshot {
     pub maxwait: Duration,
     pub paused: bool,
     pub disabled: bool,
+    /// Clients that listen over a shared connection.
+    pub listeners: u32,
     pub totals: Totals,
     /// The last try to open a server failed: since when, how often, and the error.
     pub failing: Option<(SystemTime, u32, String)>,
@@ -117,6 +131,8 @@ pub struct Totals {
     pub server_opens: u64,
     pub server_closes: u64,
     pub cancels: u64,
+    /// Notifications that clients were told, over connections that listen for all.
+    pub notifications: u64,
     pub coalesced: Coalesced,
     pub cached: Cached,
     /// From a transaction's first statement to its end; a statement alone is one.

@@ -11,8 +11,8 @@ use wire::pg::auth::Secret;
 
 use super::certificates::Certificates;
 use crate::config::{
-    CacheMode, Calls, ChannelBinding, Coalesce, Freshness, Host, PoolConfig, PoolMode, ServerTls,
-    ServerTlsMode, Upstream,
+    CacheMode, Calls, ChannelBinding, Coalesce, Freshness, Host, ListenMode, PoolConfig, PoolMode,
+    ServerTls, ServerTlsMode, Upstream,
 };
 use crate::demo::cluster::Cluster;
 
@@ -157,6 +157,7 @@ pub fn pool(upstream: Upstream) -> PoolConfig {
         transaction_timeout: never,
         idle_transaction_timeout: never,
         client_idle_timeout: never,
+        listen: ListenMode::Shared,
         coalesce: Coalesce::Batch,
         prepare_simple: true,
         coalesce_writes: false,

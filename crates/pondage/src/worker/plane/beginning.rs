@@ -93,7 +93,8 @@ impl Plane {
     pub(super) fn begins_late(&self, slot: u32) -> bool {
         let client = &self.clients[slot];
         let mode = self.pools[client.pool as usize].config.mode;
-        !client.has_server() && mode != PoolMode::Statement
+        // What is committed before it is told to one that listens, what is committed later is not.
+        !client.has_server() && mode != PoolMode::Statement && client.listens.is_none()
     }
 
     /// Whether reads of its pool are kept, and this client's are like all others'.

@@ -80,6 +80,9 @@ impl Plane {
                 self.plan_made(&pool, shape, kept, definitions);
             }
             ToWorker::Redefined { database } => self.redefined(&database),
+            ToWorker::Listened { client, number } => self.listened(client, number),
+            ToWorker::Notified { audience, message } => self.notified(&audience, &message),
+            ToWorker::ListenLost { audience, why } => self.listening_lost(&audience, &why),
             ToWorker::Ping { reply } => drop(reply.send(())),
             ToWorker::CancelRequest { number, key } => self.cancel_by_key(None, number, &key),
             ToWorker::Client { .. }
@@ -177,7 +180,9 @@ impl Plane {
         }
         let server = client.server;
         let conn = self.servers.get(server)?;
-        let before_its_turn = (client.hold == Hold::SetUp && conn.preparing != Preparing::Bringing)
+        let set_up = client.hold == Hold::SetUp && conn.preparing != Preparing::Bringing;
+        let before_its_turn = set_up
+            || client.hold == Hold::Listens
             || (client.queued_resume && conn.server.is_quiet() && !client.batch_open);
         if before_its_turn && conn.server.status() == TxStatus::Idle {
             // It has a server by now, but its request has not been sent.
@@ -272,6 +277,7 @@ impl Plane {
                     pool.pool.retry_now();
                 });
                 self.close_idle();
+                self.listen_anew(database, "RECONNECT");
                 let _ = reply.send(Ok(()));
             }
             Command::Disable { database } => {
@@ -287,6 +293,7 @@ impl Plane {
             }
             Command::Kill { database } => {
                 self.kill(&database);
+                self.listen_anew(database, "KILL");
                 let _ = reply.send(Ok(()));
             }
             Command::KillClient { slot, generation } => {
@@ -306,6 +313,13 @@ impl Plane {
             Command::WaitClose { database } => {
                 self.waits.push(Wait { until: Until::Renewed(database), reply });
             }
+        }
+    }
+
+    /// The connections that listen are not a worker's: one of all workers speaks of them.
+    fn listen_anew(&mut self, database: Option<String>, why: &'static str) {
+        if self.worker == 0 {
+            self.effects.push(Effect::Control(ToControl::ListenAnew { database, why }));
         }
     }
 

@@ -35,9 +35,12 @@ impl Plane {
         }
         let pool = &self.pools[client.pool as usize];
         let off = pool.config.coalesce == Coalesce::Off || pool.config.mode == PoolMode::Session;
-        let joins = !off && !client.has_server() && client.begun.is_none();
+        // What a client that listens is answered has to wait for its notifications.
+        let listens = client.listens.is_some();
+        let joins = !off && !listens && !client.has_server() && client.begun.is_none();
         // What stands before it in the same transaction, or is still on its way, comes first.
         let kept = pool.cache.is_some()
+            && !listens
             && match &client.begun {
                 Some(begun) => !client.has_server() && !begun.failed && begun.reads,
                 None => self.quiet_status(slot) == Some(TxStatus::Idle),

@@ -180,6 +180,7 @@ impl Plane {
         conn.place = Place::Lent;
         conn.server.lend(Some(Owner(slot)));
         conn.server.single = pool.config.mode == PoolMode::Statement;
+        conn.server.apart = pool.shares_listening();
         conn.server.since = now;
         let delay = pool.config.server_check_delay;
         if !delay.is_zero() && idle >= delay {
@@ -208,9 +209,11 @@ impl Plane {
             Preparing::No | Preparing::Checking | Preparing::Sweeping => {}
             Preparing::Surveying => return self.surveyed(slot, server),
             Preparing::Bringing => return,
+            Preparing::Listening => return self.channels_brought(slot),
             Preparing::Applying => {
                 conn.last_client = client.id;
                 self.unify_settings(slot, server);
+                self.bring_channels(slot, server);
                 return;
             }
         }
@@ -218,10 +221,14 @@ impl Plane {
         if other && conn.server.litter > 0 {
             return self.prepare(slot, server, Preparing::Sweeping, SWEEP);
         }
-        let unlike = !Arc::ptr_eq(&client.settings, &conn.server.settings);
+        let alike = Arc::ptr_eq(&client.settings, &conn.server.settings);
+        let listens = client.listens.is_some();
         self.close_foreign(slot, server);
-        if unlike {
+        if !alike {
             self.apply_settings(slot, server);
+        }
+        if listens && self.servers[server].preparing == Preparing::No {
+            self.bring_channels(slot, server);
         }
     }
 
@@ -239,6 +246,11 @@ impl Plane {
                 return self.bringing_failed(slot, error);
             }
             conn.close_needed |= preparing != Preparing::Applying;
+            if preparing == Preparing::Listening {
+                let fields = error_fields(error).ok();
+                let message = fields.and_then(|fields| fields.message().map(str::to_owned));
+                return self.lost_listening(slot, &message.unwrap_or_default());
+            }
         }
         self.clients[slot].hold = Hold::No;
         let fields = error_fields(error).ok();
@@ -269,6 +281,14 @@ impl Plane {
     pub(super) fn lost_in_set_up(&mut self, server: u32, slot: u32) {
         let at = self.servers[server].pool;
         let client = &mut self.clients[slot];
+        if client.listens.as_ref().is_some_and(|listens| listens.ready) {
+            // It was to say what the client listens to now.
+            self.close_server(server);
+            return self.lost_listening(slot, "the server was lost before it said to what");
+        }
+        if let Some(listens) = &mut client.listens {
+            listens.begins = false;
+        }
         client.server = NONE;
         // Its request may have been cancelled meanwhile.
         let asks = matches!(frame::header(&client.input), Ok(Some(_)));
@@ -352,6 +372,9 @@ impl Plane {
                 self.resume_later(slot);
             }
         }
+        if self.clients.get(slot).is_some_and(|client| client.listens.is_some()) {
+            self.ask_to_listen(slot);
+        }
         self.clean(server);
     }
 
@@ -434,7 +457,7 @@ impl Plane {
         let pool = &self.pools[conn.pool as usize];
         if conn.touched.take().is_some() {
             // Its client went before anybody asked what it had set.
-            conn.strange = false;
+            (conn.strange, conn.listening) = (false, false);
             let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
             self.send(server, request, |out| frontend::put_query(out, "DISCARD ALL"));
             return;
@@ -447,6 +470,11 @@ impl Plane {
                 self.send(server, request, |out| frontend::put_query(out, &query));
                 return;
             }
+        }
+        if std::mem::replace(&mut conn.listening, false) {
+            let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Must);
+            self.send(server, request, |out| frontend::put_query(out, "UNLISTEN *"));
+            return;
         }
         if conn.cancels > 0 {
             return;
@@ -527,6 +555,7 @@ impl Plane {
             }
         }
         self.unit_abandoned(slot);
+        self.stop_listening(slot);
         let client = &mut self.clients[slot];
         client.input = Vec::new();
         let server = std::mem::replace(&mut client.server, NONE);

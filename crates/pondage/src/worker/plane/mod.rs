@@ -19,6 +19,7 @@ mod commands;
 mod company;
 mod joining;
 mod lending;
+mod listening;
 mod login;
 mod mentions;
 mod mirroring;
@@ -75,6 +76,7 @@ use crate::worker::suspects::Suspects;
 use caching::PoolCache;
 pub use caching::Reads;
 use company::Company;
+use listening::Room;
 use mirroring::Running;
 use pulses::DatabaseCache;
 use replies::Happened;
@@ -217,6 +219,8 @@ pub enum Preparing {
     Applying,
     /// What its client's query names is prepared, maybe in a transaction.
     Bringing,
+    /// It is told what its client listens to.
+    Listening,
     /// It is asked what its client, who is done with it, has set.
     Surveying,
 }
@@ -251,6 +255,8 @@ pub struct ServerConn {
     pub touched: Option<Box<Touched>>,
     /// What its client has sent and may have to send again.
     pub(in crate::worker::plane) request: replanning::Kept,
+    /// It listens to channels of its client.
+    pub listening: bool,
     pub replication: bool,
     /// RECONNECTs of the pool that had happened when it was opened.
     pub epoch: u32,
@@ -346,6 +352,8 @@ pub struct Plane {
     scan: Scan,
     request: Request,
     running: Running,
+    /// Who listens to what, over connections of the control plane's.
+    rooms: Vec<Room>,
     /// The caches of the databases.
     caches: Vec<DatabaseCache>,
     /// Those whose connections have bytes to write.
@@ -421,6 +429,7 @@ impl Plane {
             scan: Scan::default(),
             request: Request::default(),
             running: Running::default(),
+            rooms: Vec::new(),
             caches: Vec::new(),
             written_links: Vec::new(),
             spare_units: Vec::new(),
@@ -521,6 +530,7 @@ impl Plane {
             reads: None,
             wrote: None,
             begun: None,
+            listens: None,
             close_needed: false,
             queued_out: false,
             queued_resume: false,
@@ -564,6 +574,10 @@ impl Plane {
     fn resume(&mut self, slot: u32) {
         let Some(client) = self.clients.get_mut(slot) else { return };
         client.queued_resume = false;
+        if client.listens.is_some() {
+            self.pass_on(slot);
+        }
+        let Some(client) = self.clients.get_mut(slot) else { return };
         if client.input.is_empty() {
             let server = client.server;
             return self.settle_server(server);
@@ -632,6 +646,8 @@ impl Plane {
         let out = std::mem::take(&mut client.out);
         if client.hold == Hold::Unread {
             client.hold = Hold::No;
+            self.resume_later(slot);
+        } else if client.listens.is_some() {
             self.resume_later(slot);
         }
         self.keep_buffer(out);

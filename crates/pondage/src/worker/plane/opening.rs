@@ -90,6 +90,7 @@ impl Plane {
             strange: false,
             touched: None,
             request: super::replanning::Kept::default(),
+            listening: false,
             replication: client.is_some(),
             epoch,
             opened_at: self.epoch + std::time::Duration::from_micros(self.now.0),

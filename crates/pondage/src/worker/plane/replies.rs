@@ -30,6 +30,7 @@ pub(super) enum Happened {
     Redefined,
     Defined,
     Notified,
+    Notification(Box<[u8]>),
     Error,
     Stale(u64),
     SetupDone,
@@ -76,6 +77,7 @@ impl Replies for Sink<'_> {
             Event::Redefined => Happened::Redefined,
             Event::Defined => Happened::Defined,
             Event::Notified => Happened::Notified,
+            Event::Notification(body) => Happened::Notification(body.into()),
             Event::Error => Happened::Error,
             Event::Stale(statement) => Happened::Stale(statement),
             Event::SetupDone => Happened::SetupDone,
@@ -193,6 +195,11 @@ impl Plane {
             Happened::CopyIn { open } => {
                 client.copies_in = true;
                 client.batch_open |= open;
+                // What waited for an answer may be what the COPY waits for.
+                if client.hold == Hold::Uncertain && client.listens.is_some() {
+                    client.hold = Hold::No;
+                    self.resume_later(slot);
+                }
             }
             Happened::CopyOver => client.copies_in = false,
             Happened::Setting(name, value) => {
@@ -207,6 +214,7 @@ impl Plane {
             // It is no client's; see `happen`.
             Happened::Redefined | Happened::Defined => {}
             Happened::Notified => self.read_notified(slot),
+            Happened::Notification(body) => self.notified_by_server(slot, &body),
             Happened::Error => {
                 self.pools[client.pool as usize].totals.errors += 1;
                 client.copies_in = false;
@@ -271,6 +279,7 @@ impl Plane {
         client.answered = 0;
         client.asked = now;
         client.active = now;
+        let listens = client.listens.is_some() && status == TxStatus::Idle;
         client.copies_in = false;
         client.namings = None;
         if let Some(names) = &mut client.names {
@@ -279,6 +288,9 @@ impl Plane {
         if client.hold == Hold::Uncertain {
             client.hold = Hold::No;
             self.resume_later(slot);
+        }
+        if listens {
+            self.keep_ready(slot);
         }
     }
 
@@ -393,6 +405,7 @@ impl Plane {
                 let done = !client.batch_open
                     && client.rest == 0
                     && client.hold != Hold::SetUp
+                    && client.listens.as_ref().is_none_or(|listens| !listens.begins)
                     && !client.queued_resume
                     && !conn.server.copies_in();
                 if !done || mode == PoolMode::Session || conn.replication {
@@ -420,7 +433,9 @@ impl Plane {
         let holder = conn.client;
         // In a transaction what was done before is lost.
         let open = conn.preparing == Preparing::Bringing && conn.server.status() != TxStatus::Idle;
-        if holder != NONE && !open && self.clients[holder].hold == Hold::SetUp {
+        let begins = |client: &Client| client.listens.as_ref().is_some_and(|all| all.begins);
+        let prepared = |client: &Client| (client.hold == Hold::SetUp && !open) || begins(client);
+        if self.clients.get(holder).is_some_and(prepared) {
             self.lost_in_set_up(slot, holder);
             return;
         }

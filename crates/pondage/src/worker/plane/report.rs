@@ -13,14 +13,16 @@ use crate::worker::snapshot::{
 
 impl Plane {
     pub(super) fn snapshot(&self, queries: bool) -> WorkerSnapshot {
+        let rows = self.pools.iter().enumerate().map(|(at, pool)| self.pool_row(at, pool));
+        let mut pools: Vec<PoolSnapshot> = rows.collect();
+        for (_, client) in self.clients.iter().filter(|(_, client)| client.listens.is_some()) {
+            if let Some(pool) = pools.get_mut(client.pool as usize) {
+                pool.listeners += 1;
+            }
+        }
         WorkerSnapshot {
             worker: self.worker,
-            pools: self
-                .pools
-                .iter()
-                .enumerate()
-                .map(|(at, pool)| self.pool_row(at, pool))
-                .collect(),
+            pools,
             clients: self
                 .clients
                 .iter()
@@ -29,6 +31,7 @@ impl Plane {
             servers: self.servers.iter().map(|(slot, conn)| self.server_row(slot, conn)).collect(),
             memory: self.memory(),
             queries: if queries { self.queries() } else { Vec::new() },
+            channels: if queries { self.channels() } else { Vec::new() },
             turns: self.turns,
             logging_in: self.logging_in,
             refused: self.refused.iter().map(|(code, count)| (code.clone(), *count)).collect(),
@@ -66,6 +69,7 @@ impl Plane {
                 .map_or(Duration::ZERO, |(_, since)| self.now.since(since)),
             paused: pool.paused,
             disabled: pool.disabled,
+            listeners: 0,
             totals: pool.totals,
             failing: self
                 .failing(at as u32)

@@ -159,6 +159,10 @@ impl Plane {
         if let Some(taken) = self.cache_command(slot, header, bytes) {
             return taken;
         }
+        if self.waits_its_turn(slot, header.tag) {
+            self.clients[slot].hold = Hold::Uncertain;
+            return Taken::Held;
+        }
         // A request that was held or refused took no answer along.
         if self.clients[slot].fill.is_some() && self.quiet_status(slot).is_some() {
             self.clients[slot].fill = None;

@@ -50,6 +50,18 @@ pub struct Surveys {
 #[derive(Debug, Default)]
 pub struct Touched {
     calls: Vec<Box<[u8]>>,
+    /// A LISTEN is among what it was sent.
+    listens: bool,
+}
+
+/// What LISTEN and UNLISTEN mean for a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listening {
+    /// Its channels are not its own.
+    NotShared,
+    /// It has none.
+    Not,
+    Listens,
 }
 
 impl Surveys {
@@ -75,9 +87,16 @@ impl Surveys {
     }
 
     /// What a text may do to its session. None: nothing.
-    fn look(&mut self, text: &[u8], now: Moment) -> Option<Touched> {
+    fn look(&mut self, text: &[u8], now: Moment, listening: Listening) -> Option<Touched> {
         let mut touched: Option<Touched> = None;
         sql::touches(text, |touch| match touch {
+            Touch::Listen if listening != Listening::NotShared => {
+                touched.get_or_insert_default().listens = true;
+            }
+            Touch::Unlisten if listening == Listening::Listens => {
+                touched.get_or_insert_default();
+            }
+            Touch::Listen | Touch::Unlisten => {}
             Touch::Command => drop(touched.get_or_insert_default()),
             Touch::Call(name) => {
                 if now.since(self.since) >= FUNCTIONS_FRESH {
@@ -99,19 +118,32 @@ impl Surveys {
     }
 
     /// The query; `client` has these settings.
-    fn query(&self, touched: &Touched, custom: impl Iterator<Item = String>) -> String {
+    fn query(
+        &self,
+        touched: &Touched,
+        custom: impl Iterator<Item = String>,
+        channels: bool,
+    ) -> String {
+        let channels = if channels { CHANNELS } else { "" };
         let mut names: Vec<String> = self.custom.iter().map(ToString::to_string).collect();
         names.extend(custom);
         let called = touched.calls.iter().map(|name| String::from_utf8_lossy(name).into_owned());
         // What clients have written goes in last: nothing is replaced in it.
         let custom = array(names.into_iter().map(|name| name.to_ascii_lowercase()));
         if touched.calls.is_empty() {
-            return NAMED.replace("CUSTOM", &custom) + SETTINGS;
+            return NAMED.replace("CUSTOM", &custom) + SETTINGS + channels;
         }
         let called = array(called);
         let head = CALLED.replace("CUSTOM", &custom).replace("CALLED", &called);
-        head + SETTINGS + &FUNCTIONS.replace("CALLED", &called)
+        head + SETTINGS + channels + &FUNCTIONS.replace("CALLED", &called)
     }
+}
+
+/// The bytes that `encode` has written; none if that was something else.
+fn from_hex(digits: &str) -> Option<Box<[u8]>> {
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    pairs.map(byte).collect()
 }
 
 /// A literal, whatever `standard_conforming_strings` is.
@@ -126,8 +158,8 @@ fn array(texts: impl Iterator<Item = String>) -> String {
     all
 }
 
-/// Rows: what it is, its name, its value. `s`: a setting; `p`: a prepared statement; `f`: a function, and whether it may change
-/// a session.
+/// Rows: what it is, its name, its value. `s`: a setting; `l`: a channel; `p`: a prepared statement;
+/// `f`: a function, and whether it may change a session.
 const SETTINGS: &str = r#"known AS (SELECT name, setting, source FROM pg_catalog.pg_settings)
 SELECT 's', name, setting FROM known WHERE source = 'session'
   AND name NOT IN ('seed', 'transaction_isolation', 'transaction_read_only', 'transaction_deferrable')
@@ -161,6 +193,12 @@ custom AS (
     WHERE NOT own),
 "#;
 
+/// Behind it: what the session listens to, in the bytes that the client gets.
+const CHANNELS: &str = "
+UNION ALL SELECT 'l', pg_catalog.encode(
+    pg_catalog.convert_to(c, pg_catalog.pg_client_encoding()), 'hex'), NULL
+  FROM pg_catalog.pg_listening_channels() c";
+
 /// Behind it: what is to be known of each.
 const FUNCTIONS: &str = r#"
 UNION ALL SELECT 'f', n, (SELECT pg_catalog.bool_or(CASE WHEN own
@@ -178,7 +216,12 @@ impl Plane {
         if pool.config.mode == PoolMode::Session || conn.replication {
             return;
         }
-        let Some(touched) = pool.surveys.look(text, self.now) else { return };
+        let listening = match (pool.shares_listening(), &self.clients[slot].listens) {
+            (false, _) => Listening::NotShared,
+            (true, None) => Listening::Not,
+            (true, Some(_)) => Listening::Listens,
+        };
+        let Some(touched) = pool.surveys.look(text, self.now, listening) else { return };
         // A name may be a parameter.
         for (binary, value) in bind.into_iter().flat_map(BindTail::values) {
             let name = value.filter(|_| !binary).and_then(|name| std::str::from_utf8(name).ok());
@@ -189,6 +232,9 @@ impl Plane {
         let all = conn.touched.get_or_insert_default();
         let room = ASKED_MAX.saturating_sub(all.calls.len());
         all.calls.extend(touched.calls.into_iter().take(room));
+        if touched.listens {
+            self.will_listen(slot);
+        }
     }
 
     /// Something goes to the client's server that can't be looked at.
@@ -232,7 +278,8 @@ impl Plane {
         let pool = &self.pools[conn.pool as usize];
         let settings = &self.clients[slot].settings;
         let custom = settings.iter().map(|(name, _)| name).filter(|name| name.contains('.'));
-        let query = pool.surveys.query(&touched, custom.map(str::to_owned));
+        let custom = custom.map(str::to_owned);
+        let query = pool.surveys.query(&touched, custom, pool.shares_listening());
         conn.server.collect_rows();
         conn.preparing = Preparing::Surveying;
         self.clients[slot].hold = Hold::SetUp;
@@ -247,13 +294,14 @@ impl Plane {
         let rows = conn.server.take_rows();
         let surveys = &mut self.pools[conn.pool as usize].surveys;
         let defaults = &conn.server.defaults;
-        let (mut found, mut prepared) = (Vec::new(), Vec::new());
+        let (mut found, mut prepared, mut channels) = (Vec::new(), Vec::new(), Vec::new());
         for row in &rows {
             let [Some(kind), Some(name), value] = &row[..] else { continue };
             match (kind.as_str(), value) {
                 ("s", Some(value)) if defaults.get(name).is_none() => {
                     found.push((name.as_str(), value.as_str()));
                 }
+                ("l", _) => channels.extend(from_hex(name)),
                 ("f", changes) => {
                     surveys.learn_function(name.as_bytes(), changes.as_deref() == Some("true"));
                 }
@@ -275,6 +323,7 @@ impl Plane {
         }
         client.settings = all;
         self.compare_residents(server, &prepared, rows.len() < ROWS_MAX);
+        self.channels_found(slot, server, channels);
         self.go_on(slot);
     }
 
@@ -291,12 +340,16 @@ impl Plane {
             client_id = self.clients[slot].id,
             "what a client has set is not known: {error}"
         );
+        if self.clients[slot].listens.is_some() {
+            return self.lost_listening(slot, error);
+        }
         self.go_on(slot);
     }
 
     fn go_on(&mut self, slot: u32) {
         let client = &mut self.clients[slot];
-        client.hold = Hold::No;
+        let kept = client.listens.as_ref().is_some_and(|listens| listens.ready);
+        client.hold = if kept { Hold::Listens } else { Hold::No };
         if !client.input.is_empty() && client.server != NONE {
             self.resume_later(slot);
         }
@@ -312,7 +365,7 @@ mod tests {
         let mut surveys = Surveys::default();
         let at = |seconds| Moment::default().after(Duration::from_secs(seconds));
         let calls = |surveys: &mut Surveys, now| {
-            surveys.look(b"select f(1)", at(now)).map(|touched| touched.calls.len())
+            surveys.look(b"select f(1)", at(now), Listening::Not).map(|touched| touched.calls.len())
         };
         assert_eq!(calls(&mut surveys, 100), Some(1));
         surveys.learn_function(b"f", false);
@@ -323,10 +376,32 @@ mod tests {
     }
 
     #[test]
+    fn listening_is_looked_at_where_it_is_the_clients() {
+        let listens = |text: &str, listening| {
+            let touched = Surveys::default().look(text.as_bytes(), Moment::default(), listening);
+            touched.map(|touched| touched.listens)
+        };
+        for (listening, listen, unlisten) in [
+            (Listening::NotShared, None, None),
+            (Listening::Not, Some(true), None),
+            (Listening::Listens, Some(true), Some(false)),
+        ] {
+            assert_eq!(listens("select 1; listen a", listening), listen, "{listening:?}");
+            assert_eq!(listens("unlisten *", listening), unlisten, "{listening:?}");
+        }
+        assert_eq!(from_hex("61c3a4").as_deref(), Some("aä".as_bytes()));
+        assert_eq!(
+            (from_hex("6"), from_hex("zz"), from_hex("+1")),
+            (Some([6].into()), None, Some([1].into()))
+        );
+    }
+
+    #[test]
     fn names_that_are_remembered_are_bounded_and_quoted() {
         let mut surveys = Surveys::default();
         for n in 0..CUSTOM_MAX * 2 {
-            surveys.look(format!("set a.b{n} = 1").as_bytes(), Moment::default());
+            let text = format!("set a.b{n} = 1");
+            surveys.look(text.as_bytes(), Moment::default(), Listening::NotShared);
         }
         assert_eq!(surveys.custom.len(), CUSTOM_MAX);
         assert_eq!(array(["a'b\\".to_owned()].into_iter()), r"ARRAY[E'a''b\\']::pg_catalog.text[]");
