@@ -130,6 +130,35 @@ fn notices_go_to_who_asks_and_settings_are_told() {
 }
 
 #[test]
+fn notifications_are_the_holders_or_the_poolers() {
+    for apart in [false, true] {
+        let (_, to) = at_every_split(
+            |server, to| {
+                server.lend(Some(B));
+                server.apart = apart;
+                ask(server, to, A, &[Kind::Query]);
+            },
+            Answer::new()
+                .notification("a")
+                .complete("NOTIFY")
+                .notification("b")
+                .ready(TxStatus::Idle)
+                .notification("c"),
+        )
+        .expect("a sound answer");
+        let told: Vec<String> =
+            to.told(B).iter().map(|event| event.chars().take(12).collect()).collect();
+        if apart {
+            assert_eq!((to.tags(A), to.tags(B)), ("CZ".to_owned(), String::new()));
+            assert_eq!(told, ["Notification"; 3]);
+        } else {
+            assert_eq!((to.tags(A), to.tags(B)), ("ACAZ".to_owned(), "A".to_owned()));
+            assert_eq!(told, ["Notified"]);
+        }
+    }
+}
+
+#[test]
 fn in_statement_mode_a_transaction_left_open_is_told_instead_of_its_ready() {
     let (_, to) = at_every_split(
         |server, to| {

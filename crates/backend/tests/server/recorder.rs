@@ -127,6 +127,11 @@ impl Answer {
         self
     }
 
+    pub fn notification(mut self, channel: &str) -> Answer {
+        put::put_notification(&mut self.0, 7, channel, "");
+        self
+    }
+
     pub fn complete(mut self, tag: &str) -> Answer {
         put::put_command_complete(&mut self.0, tag);
         self

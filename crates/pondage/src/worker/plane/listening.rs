@@ -489,3 +489,27 @@ impl Plane {
         self.rooms.iter().flat_map(of_room).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_is_there_while_anybody_wants_it() {
+        let audience = Audience { database: "app".to_owned(), encoding: "UTF8".to_owned() };
+        let channels = HashMap::default();
+        let mut room = Room { audience: Arc::new(audience), channels };
+        let (name, first) = room.await_channel(b"a");
+        assert!(first);
+        let (again, second) = room.await_channel(b"a");
+        assert!(!second && Arc::ptr_eq(&name, &again), "one name for all");
+        room.channels.get_mut(&name).expect("known").clients.push(7);
+        // One gives up, one leaves, one was never there.
+        assert!(!room.leave(b"a", 8, false));
+        assert!(!room.leave(b"a", 9, true));
+        assert!(!room.leave(b"b", 7, true));
+        assert!(!room.leave(b"a", 7, true), "one still waits");
+        assert!(room.leave(b"a", 8, false));
+        assert!(room.channels.is_empty());
+    }
+}
