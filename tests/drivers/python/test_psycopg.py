@@ -228,6 +228,11 @@ def test_cancel_ends_the_statement_and_the_connection_lives_on(conn):
         assert conn.execute("select 'usable'").fetchone() == ("usable",)
 
 
+def test_cancel_works_with_the_long_keys_of_protocol_3_2():
+    with connect(autocommit=True, max_protocol_version="3.2") as newer:
+        test_cancel_ends_the_statement_and_the_connection_lives_on(newer)
+
+
 def test_cancel_while_idle_does_nothing(conn):
     conn.cancel_safe()
     assert conn.execute("select pg_sleep(0.2), 1").fetchone()[1] == 1

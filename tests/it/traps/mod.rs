@@ -17,3 +17,4 @@ pub mod servers;
 mod sessions;
 mod statements;
 mod transport;
+mod versions;

@@ -262,15 +262,17 @@ fn trap_20_newer_protocols_and_options_get_exactly_one_negotiation() {
     let known = [("user", APP), ("database", database.name.as_str())];
     let option = [known[0], known[1], ("_pq_.compression", "zstd")];
     let options = [known[0], ("_pq_.a", "1"), known[1], ("_pq_.b", "2")];
-    /// Minor version and parameters sent; options named back, if anything is.
-    type Case<'a> = (u16, &'a [(&'a str, &'a str)], Option<&'a [&'a str]>);
-    let cases: [Case<'_>; 6] = [
+    /// Minor version and parameters sent; version and options named back, if anything is.
+    type Case<'a> = (u16, &'a [(&'a str, &'a str)], Option<(u32, &'a [&'a str])>);
+    let cases: [Case<'_>; 8] = [
         (0, &known, None),
-        (2, &known, Some(&[])),
-        (9999, &known, Some(&[])),
-        (0, &option, Some(&["_pq_.compression"])),
-        (2, &option, Some(&["_pq_.compression"])),
-        (9999, &options, Some(&["_pq_.a", "_pq_.b"])),
+        (1, &known, None),
+        (2, &known, None),
+        (3, &known, Some((2, &[]))),
+        (9999, &known, Some((2, &[]))),
+        (0, &option, Some((0, &["_pq_.compression"]))),
+        (2, &option, Some((2, &["_pq_.compression"]))),
+        (9999, &options, Some((2, &["_pq_.a", "_pq_.b"]))),
     ];
     for (minor, parameters, expected) in cases {
         let mut client = WireClient::connect(&gateway.address());
@@ -279,7 +281,8 @@ fn trap_20_newer_protocols_and_options_get_exactly_one_negotiation() {
             let first = client.message();
             assert_eq!(first.tag, tag::NEGOTIATE, "3.{minor} {parameters:?}");
             let negotiate = backend::negotiate(&first.body).expect("NegotiateProtocolVersion");
-            assert_eq!(negotiate.options().collect::<Vec<_>>(), expected);
+            let named = negotiate.options().collect::<Vec<_>>();
+            assert_eq!((negotiate.minor, named.as_slice()), expected, "3.{minor}");
         }
         client.authenticate(APP, APP_PASSWORD).expect("logged in");
         assert_eq!(client.negotiations, usize::from(expected.is_some()), "3.{minor}");

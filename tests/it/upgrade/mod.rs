@@ -124,10 +124,15 @@ fn a_cancel_request_finds_its_client_in_the_processes_before() {
     let database = cluster().database();
     let first = Gateway::start(config(&database));
     let mut sleeper = first.client(&database);
+    let mut newer = WireClient::connect(&first.address());
+    let parameters = [("user", APP), ("database", database.name.as_str())];
+    newer.put(|out| wire::pg::startup::put_startup(out, 2, &parameters));
+    newer.authenticate(APP, APP_PASSWORD).expect("logged in");
+    assert_eq!(newer.key.as_ref().map(|(_, key)| key.len()), Some(32));
     let second = first.successor(&[]);
     let mut other = second.client(&database);
     let third = second.successor(&[]);
-    for client in [&mut sleeper, &mut other] {
+    for client in [&mut sleeper, &mut other, &mut newer] {
         client.put(|out| wire::pg::frontend::put_query(out, "select pg_sleep(600)"));
         let sleeps = "select count(*) from pg_stat_activity where datname = current_database() \
                       and query = 'select pg_sleep(600)' and state = 'active'";

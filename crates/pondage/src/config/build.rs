@@ -18,7 +18,7 @@ use super::value::{escaped, is_name, Value};
 use super::{
     Address, Auth, AuthMethod, AuthQuery, CacheConfig, CacheMode, Calls, ChannelBinding, Coalesce,
     Database, Freshness, Listen, ListenMode, ListenTls, ListenTlsMode, LogFormat, PoolMode,
-    PoolOptions, ProcedureOptions, Redis, Runtime, ServerTls, ServerTlsMode, Telemetry,
+    PoolOptions, ProcedureOptions, Redis, Runtime, ServerProtocol, ServerTls, ServerTlsMode, Telemetry,
     UpstreamOptions, User,
 };
 
@@ -449,6 +449,8 @@ impl Builder<'_> {
         let mode = values.text("tls_mode").and_then(|word| ServerTlsMode::from_name(&word));
         let binding =
             values.text("channel_binding").and_then(|word| ChannelBinding::from_name(&word));
+        let protocol =
+            values.text("max_protocol_version").and_then(|word| ServerProtocol::from_name(&word));
         Database {
             upstream: UpstreamOptions {
                 host,
@@ -464,6 +466,7 @@ impl Builder<'_> {
                     key: values.path("tls_key"),
                     binding: binding.unwrap_or(default::CHANNEL_BINDING),
                 },
+                protocol: protocol.unwrap_or(default::SERVER_PROTOCOL),
                 connect_query: values.text("connect_query"),
                 application_name: values.text("application_name"),
             },

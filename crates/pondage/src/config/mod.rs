@@ -224,6 +224,7 @@ pub struct UpstreamOptions {
     pub user: Option<String>,
     pub password: Option<String>,
     pub tls: ServerTls,
+    pub protocol: ServerProtocol,
     pub connect_query: Option<String>,
     pub application_name: Option<String>,
 }
@@ -243,6 +244,14 @@ pub enum ServerTlsMode {
     Require,
     VerifyCa,
     VerifyFull,
+}
+
+/// The newest protocol that servers are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerProtocol {
+    V3_0,
+    V3_2,
+    Latest,
 }
 
 /// Whether SCRAM towards a server is bound to its TLS connection.
@@ -528,6 +537,7 @@ pub struct Upstream {
     /// None: only trust, peer and certificates can work.
     pub password: Option<Secret>,
     pub tls: ServerTls,
+    pub protocol: ServerProtocol,
     pub connect_query: Option<String>,
     pub application_name: Option<String>,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::value::{Kind, Value};
 use super::{
     AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenMode,
-    ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerTlsMode, SessionAttrs,
+    ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerProtocol, ServerTlsMode, SessionAttrs,
 };
 
 /// Where an option may stand.
@@ -265,6 +265,8 @@ pub mod default {
     pub const SERVER_PORT: u16 = 5432;
     /// libpq's default too.
     pub const SERVER_TLS_MODE: ServerTlsMode = ServerTlsMode::Prefer;
+    /// libpq's default: there are servers, and poolers before them, that close when asked for more.
+    pub const SERVER_PROTOCOL: ServerProtocol = ServerProtocol::V3_0;
     pub const CHANNEL_BINDING: ChannelBinding = ChannelBinding::Prefer;
     pub const DISABLED: bool = false;
 
@@ -542,8 +544,8 @@ pub static TABLE: &[Row] = &[
     row(DATABASE, "url", Kind::Url, Preset::None, &[],
         "The server in one line, `postgres://user:password@host:port/dbname?sslmode=require`, \
          instead of the keys it says. Parameters: sslmode, sslrootcert, sslcert, sslkey, \
-         application_name, channel_binding, connect_timeout, target_session_attrs, host, port, \
-         dbname, user, password."),
+         application_name, channel_binding, connect_timeout, max_protocol_version, \
+         target_session_attrs, host, port, dbname, user, password."),
     row(DATABASE, "host", Kind::Host, Preset::Text(default::SERVER_HOST), &["host"],
         "Name or address of the server, or the directory of its Unix socket. `localhost` uses the \
          Unix socket when there is one. Names and addresses may be a list, `\"db1,db2\"` \
@@ -578,6 +580,10 @@ pub static TABLE: &[Row] = &[
     row(DATABASE, "channel_binding", Kind::Choice(ChannelBinding::WORDS),
         Preset::Text(default::CHANNEL_BINDING.name()), &[],
         "Whether SCRAM towards the server is bound to its certificate, as libpq's."),
+    row(DATABASE, "max_protocol_version", Kind::Choice(ServerProtocol::WORDS),
+        Preset::Text(default::SERVER_PROTOCOL.name()), &[],
+        "The newest protocol that the server is asked for, as libpq's: 3.2, which PostgreSQL 18 \
+         speaks, has cancel keys that can't be guessed."),
     row(DATABASE, "connect_query", Kind::Text, Preset::None, &["connect_query"],
         "Run on every new server before its first client."),
     row(DATABASE, "application_name", Kind::Text, Preset::None, &[],

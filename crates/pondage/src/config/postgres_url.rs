@@ -22,6 +22,7 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("channel_binding", "channel_binding"),
     ("application_name", "application_name"),
     ("connect_timeout", "connect_timeout"),
+    ("max_protocol_version", "max_protocol_version"),
     ("target_session_attrs", "target_session_attrs"),
 ];
 

@@ -148,6 +148,7 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
             user: upstream_user,
             password,
             tls: database.upstream.tls.clone(),
+            protocol: database.upstream.protocol,
             connect_query: database.upstream.connect_query.clone(),
             application_name: database.upstream.application_name.clone(),
         },

@@ -2,7 +2,7 @@
 
 use super::{
     AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenMode,
-    ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerTlsMode,
+    ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerProtocol, ServerTlsMode,
 };
 
 macro_rules! words {
@@ -55,4 +55,5 @@ words!(ServerTlsMode:
     VerifyCa = "verify-ca",
     VerifyFull = "verify-full");
 words!(ChannelBinding: Disable = "disable", Prefer = "prefer", Require = "require");
+words!(ServerProtocol: V3_0 = "3.0", V3_2 = "3.2", Latest = "latest");
 words!(LogFormat: Auto = "auto", Text = "text", Logfmt = "logfmt", Json = "json");

@@ -377,8 +377,7 @@ pub enum ToWorker {
     CancelKey {
         asker: Option<Ref>,
         slot: u32,
-        generation: u32,
-        secret: u32,
+        key: Box<[u8]>,
     },
 }
 

@@ -14,7 +14,7 @@ use wire::pg::{frontend, sqlstate, startup};
 use super::dial::{Deadline, DialError, Dialed, Dialer, CLOSED};
 use super::messages::{OpenError, OpenKind, Opened};
 use super::transport::Transport;
-use crate::config::{ChannelBinding, Host, PoolConfig};
+use crate::config::{ChannelBinding, Host, PoolConfig, ServerProtocol};
 use crate::link::Ends;
 
 /// Characters of a SCRAM nonce: about 140 bits.
@@ -173,7 +173,11 @@ impl Session {
     async fn start(&mut self, dialer: &Dialer, task: &Task<'_>) -> Result<(), Failure> {
         let Task { config, kind, credential } = task;
         let mut out = Vec::new();
-        startup::put_startup(&mut out, 0, &start_parameters(config, kind));
+        let minor = match config.upstream.protocol {
+            ServerProtocol::V3_0 => 0,
+            ServerProtocol::V3_2 | ServerProtocol::Latest => 2,
+        };
+        startup::put_startup(&mut out, minor, &start_parameters(config, kind));
         let nonce = Alphanumeric.sample_string(&mut rand::rng(), NONCE_CHARS);
         let binding = config.upstream.tls.binding;
         let end_point = match binding {

@@ -103,8 +103,10 @@ pub struct Client {
     pub ends: Ends,
     /// "TLSv1.3/...", or none.
     pub tls: Option<Arc<str>>,
-    /// The secret half of its cancel key.
+    /// The secret half of its cancel key, or what that is made of: see `cancel_key.rs`.
     pub secret: u32,
+    /// It speaks protocol 3.2.
+    pub long_key: bool,
     pub phase: Phase,
     pub hold: Hold,
     pub pool: u32,

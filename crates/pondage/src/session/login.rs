@@ -80,6 +80,9 @@ impl Refused {
     }
 }
 
+/// The newest minor version of protocol 3 that is spoken here. 3.1 never was.
+const NEWEST_MINOR: u16 = 2;
+
 /// What a client asked for in its StartupMessage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wish {
@@ -89,6 +92,8 @@ pub struct Wish {
     pub settings: Vec<(String, String)>,
     /// The value of `replication`, if it asks for a replication connection.
     pub replication: Option<String>,
+    /// Its protocol has cancel keys of more than 4 bytes.
+    pub long_key: bool,
 }
 
 /// What a first packet was.
@@ -457,7 +462,7 @@ fn wish(startup: &startup::Startup<'_>, tls: TlsState, out: &mut Vec<u8>) -> Res
         return Err(Refused::new(
             sqlstate::FEATURE_NOT_SUPPORTED,
             format!(
-                "unsupported frontend protocol {}.{}: server supports 3.0 to 3.0",
+                "unsupported frontend protocol {}.{}: server supports 3.0 to 3.{NEWEST_MINOR}",
                 startup.major, startup.minor
             ),
         ));
@@ -469,7 +474,7 @@ fn wish(startup: &startup::Startup<'_>, tls: TlsState, out: &mut Vec<u8>) -> Res
         )
         .hint("Set sslmode=require in the client. [P0301]"));
     }
-    let mut wish = Wish::default();
+    let mut wish = Wish { long_key: startup.minor >= 2, ..Wish::default() };
     let mut unknown = Vec::new();
     for (name, value) in startup.params() {
         match name {
@@ -512,8 +517,9 @@ fn wish(startup: &startup::Startup<'_>, tls: TlsState, out: &mut Vec<u8>) -> Res
     if wish.database.is_empty() {
         wish.database.clone_from(&wish.user);
     }
-    if startup.minor > 0 || !unknown.is_empty() {
-        reply::put_negotiate(out, 0, &unknown);
+    // Source: `ProcessStartupPacket` of PostgreSQL 18.
+    if startup.minor > NEWEST_MINOR || !unknown.is_empty() {
+        reply::put_negotiate(out, startup.minor.min(NEWEST_MINOR).into(), &unknown);
     }
     Ok(wish)
 }

@@ -253,6 +253,7 @@ fn upstream(port: u16) -> Upstream {
         user: "old".to_owned(),
         password: None,
         tls: super::server::no_tls(),
+        protocol: crate::config::ServerProtocol::V3_0,
         connect_query: None,
         application_name: None,
         several: crate::config::Several::default(),

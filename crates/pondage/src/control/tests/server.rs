@@ -110,6 +110,7 @@ impl Server {
                 user: user.to_owned(),
                 password: password.map(|password| Secret::Plain(password.to_owned())),
                 tls: no_tls(),
+                protocol: crate::config::ServerProtocol::V3_0,
                 connect_query: None,
                 application_name: None,
                 several: crate::config::Several::default(),

@@ -75,6 +75,7 @@ impl Rig {
             user: user.to_owned(),
             password: Some(Secret::Plain("pencil".to_owned())),
             tls: no_tls(),
+            protocol: crate::config::ServerProtocol::V3_0,
             connect_query: None,
             application_name: None,
             several: crate::config::Several::default(),

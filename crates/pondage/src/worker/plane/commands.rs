@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use subtle::ConstantTimeEq;
 use tokio::sync::oneshot;
 use wire::pg::backend::{ErrorReply, TxStatus};
 use wire::pg::frame;
@@ -71,9 +70,7 @@ impl Plane {
             ToWorker::Reload { config, tls } => self.reload(config, tls.is_some()),
             ToWorker::Shutdown(shutdown) => self.shut_down(shutdown),
             ToWorker::Wanted { pool, worker } => self.wanted(&pool, worker),
-            ToWorker::CancelKey { asker, slot, secret, .. } => {
-                self.cancel_client(asker, slot, secret)
-            }
+            ToWorker::CancelKey { asker, slot, key } => self.cancel_client(asker, slot, &key),
             ToWorker::CancelHeard { asker } => self.cancel_heard(Some(asker)),
             ToWorker::Judged { pool, shape, verdict, kept, definitions } => {
                 self.judged(&pool, shape, verdict);
@@ -110,23 +107,22 @@ impl Plane {
 
     /// None asks: another process has it from its client.
     fn cancel_by_key(&mut self, asker: Option<Ref>, number: u32, key: &[u8]) {
-        let (Some((worker, slot)), Ok(secret)) = (key_parts(number), key.try_into()) else {
+        let Some((worker, slot)) = key_parts(number) else {
             return self.cancel_heard(asker);
         };
-        let secret = u32::from_be_bytes(secret);
         if worker == self.worker {
-            self.cancel_client(asker, slot, secret);
+            self.cancel_client(asker, slot, key);
         } else if usize::from(worker) < self.config.runtime.workers {
-            let message = ToWorker::CancelKey { asker, slot, generation: 0, secret };
+            let message = ToWorker::CancelKey { asker, slot, key: key.into() };
             self.effects.push(Effect::Peer(worker, message));
         } else {
-            self.cancel_elsewhere(asker, number, secret);
+            self.cancel_elsewhere(asker, number, key);
         }
     }
 
     /// The client may be an earlier process's, which is told; whether it does something is not known.
-    fn cancel_elsewhere(&mut self, asker: Option<Ref>, number: u32, secret: u32) {
-        let key = secret.to_be_bytes().to_vec();
+    fn cancel_elsewhere(&mut self, asker: Option<Ref>, number: u32, key: &[u8]) {
+        let key = key.to_vec();
         self.effects.push(Effect::Control(ToControl::CancelElsewhere { number, key }));
         self.cancel_heard(asker);
     }
@@ -143,11 +139,10 @@ impl Plane {
     }
 
     /// Cancels what a client does, and tells who asked for it as soon as nothing is under way.
-    fn cancel_client(&mut self, asker: Option<Ref>, slot: u32, secret: u32) {
-        let key = secret.to_be_bytes();
-        let knows = |client: &Client| bool::from(client.secret.to_be_bytes().ct_eq(&key));
+    fn cancel_client(&mut self, asker: Option<Ref>, slot: u32, key: &[u8]) {
+        let knows = |client: &Client| self.cancel_keys.is_of(client, key);
         if !self.clients.get(slot).is_some_and(knows) {
-            return self.cancel_elsewhere(asker, key_number(self.worker, slot), secret);
+            return self.cancel_elsewhere(asker, key_number(self.worker, slot), key);
         }
         match self.cancel_work(slot) {
             Some(server) => self.cancel_server_for(server, asker),

@@ -78,6 +78,7 @@ impl Plane {
         let Phase::LoggingIn(login) = &mut client.phase else { return 0 };
         replies::ensure_out(&mut client.out, &mut self.buffers);
         let first = login.first_packet(bytes, tls, &mut client.out);
+        client.long_key = login.wish.long_key;
         if !client.out.is_empty() {
             replies::queue_out(client, slot, &mut self.written_clients);
         }
@@ -387,11 +388,11 @@ impl Plane {
 
     /// `reported`: the ParameterStatus messages.
     fn greet_with(&mut self, slot: u32, reported: &[u8]) {
-        let (worker, secret) = (self.worker, self.clients[slot].secret);
+        let (worker, key) = (self.worker, self.cancel_keys.of(&self.clients[slot]));
         self.tell(slot, |out| {
             reply::put_auth_ok(out);
             out.extend_from_slice(reported);
-            reply::put_backend_key(out, key_number(worker, slot), &secret.to_be_bytes());
+            reply::put_backend_key(out, key_number(worker, slot), &key);
             reply::put_ready(out, wire::pg::backend::TxStatus::Idle);
         });
         if self.config.telemetry.log_connections {
@@ -422,7 +423,7 @@ impl Plane {
 
     fn greet_console(&mut self, slot: u32, who: ConsoleUser) {
         let admin = who.admin;
-        let (worker, secret) = (self.worker, self.clients[slot].secret);
+        let (worker, key) = (self.worker, self.cancel_keys.of(&self.clients[slot]));
         self.tell(slot, |out| {
             reply::put_auth_ok(out);
             for (name, value) in [
@@ -437,7 +438,7 @@ impl Plane {
             ] {
                 reply::put_parameter_status(out, name, value);
             }
-            reply::put_backend_key(out, key_number(worker, slot), &secret.to_be_bytes());
+            reply::put_backend_key(out, key_number(worker, slot), &key);
             reply::put_ready(out, wire::pg::backend::TxStatus::Idle);
         });
         self.logging_in -= 1;

@@ -66,6 +66,7 @@ use crate::control::messages::{
     Identity, OpenError, Opened, PoolName, Ref, Shutdown, ToControl, ToWorker,
 };
 use crate::link::Ends;
+use crate::session::cancel_key::CancelKeys;
 use crate::session::client::{Client, Hold, Phase, Rest, NONE};
 use crate::session::login::Login;
 use crate::session::unit::Unit;
@@ -346,6 +347,7 @@ pub struct Plane {
     verifiers: HashMap<String, (String, ScramVerifier)>,
     random: StdRng,
     mock_key: [u8; 32],
+    cancel_keys: CancelKeys,
     next_stamp: u64,
     events: Vec<(Owner, Happened)>,
     buffers: Vec<Vec<u8>>,
@@ -422,6 +424,7 @@ impl Plane {
             common: setting.common,
             verifiers: HashMap::new(),
             mock_key: random.random(),
+            cancel_keys: CancelKeys::new(random.random()),
             random,
             next_stamp: 0,
             events: Vec::new(),
@@ -502,6 +505,7 @@ impl Plane {
             ends,
             tls,
             secret,
+            long_key: false,
             phase: Phase::LoggingIn(Box::<Login>::default()),
             hold: Hold::No,
             pool: NONE,
