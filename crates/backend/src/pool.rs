@@ -40,6 +40,27 @@ impl Budget {
     }
 }
 
+/// Whose servers a [`Budget`] counts that several pools share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    Database,
+    User,
+}
+
+/// A budget that several pools share, and what it allows.
+#[derive(Debug, Clone)]
+pub struct Ceiling {
+    pub scope: Scope,
+    pub budget: Arc<Budget>,
+    pub limit: u32,
+}
+
+impl Ceiling {
+    pub fn is_reached(&self) -> bool {
+        self.budget.taken() >= self.limit
+    }
+}
+
 /// What all workers know of one pool.
 #[derive(Debug, Default)]
 pub struct Shared {
@@ -58,8 +79,8 @@ pub struct Limits {
     pub reserve_after: Duration,
     /// No new try so soon after one that failed.
     pub retry_after: Duration,
-    /// Budgets that several pools share, each with its limit: of a database, of a user.
-    pub also: Vec<(Arc<Budget>, u32)>,
+    /// Of budgets that several pools share: of a database, of a user.
+    pub also: Vec<Ceiling>,
 }
 
 /// One worker's part of a pool. `S` names a server, `C` a client.
@@ -172,9 +193,9 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
         if !self.shared.servers.take(limit) {
             return false;
         }
-        for (taken, (budget, limit)) in limits.also.iter().enumerate() {
-            if !budget.take(*limit) {
-                limits.also[..taken].iter().for_each(|(budget, _)| budget.give_back());
+        for (taken, ceiling) in limits.also.iter().enumerate() {
+            if !ceiling.budget.take(ceiling.limit) {
+                limits.also[..taken].iter().for_each(|ceiling| ceiling.budget.give_back());
                 self.shared.servers.give_back();
                 return false;
             }
@@ -201,7 +222,7 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
     /// A connection is gone: its places in the budgets are free.
     pub fn closed(&mut self, limits: &Limits) {
         self.shared.servers.give_back();
-        limits.also.iter().for_each(|(budget, _)| budget.give_back());
+        limits.also.iter().for_each(|ceiling| ceiling.budget.give_back());
     }
 
     /// Tries that failed since the last that did not.
@@ -298,7 +319,8 @@ mod tests {
     #[test]
     fn a_full_database_gives_the_place_in_the_pool_back() {
         let database = Arc::new(Budget::default());
-        let limits = Limits { also: vec![(database.clone(), 1)], ..limits(5, 0) };
+        let ceiling = Ceiling { scope: Scope::Database, budget: database.clone(), limit: 1 };
+        let limits = Limits { also: vec![ceiling], ..limits(5, 0) };
         let mut pool = pool();
         pool.wait(0, NOW);
         pool.wait(1, NOW);

@@ -53,8 +53,10 @@ fn a_full_pool_says_who_holds_it_and_what_to_do() {
          application_name \"nightly\", idle in transaction for "
     );
     assert!(complaint.detail.starts_with(&detail), "{complaint:?}");
+    assert!(complaint.detail.contains(" s, user \"app\" from 127.0.0.1:"), "{complaint:?}");
+    assert!(complaint.detail.contains(", has had it for "), "{complaint:?}");
     assert!(complaint.detail.ends_with(" s"), "{complaint:?}");
-    let hint = format!("KILL_CLIENT {id}, or raise pool_size; see SHOW POOLS. [P0412]");
+    let hint = format!("KILL_CLIENT {id}, or raise pool_size; see SHOW BLOCKERS. [P0412]");
     assert_eq!(complaint.hint, hint);
     // The hint works.
     let mut waiting = gateway.client(&database);
@@ -177,7 +179,7 @@ fn servers_are_limited_per_database_and_per_user_over_all_pools() {
         .set("users.legacy.password", crate::kit::cluster::OTHER_PASSWORD)
         .set(&format!("databases.{name}.max_server_connections"), 2)
         .set("pool.pool_size", 2)
-        .set("pool.wait_timeout", "500ms");
+        .set("pool.wait_timeout", "3s");
     let gateway = Gateway::start(config);
     let mut holders = [gateway.client(&database), gateway.client(&database)];
     holders.iter_mut().for_each(|holder| holder.run("begin; select 1"));

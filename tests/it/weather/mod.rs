@@ -2,6 +2,7 @@
 //! nothing.
 
 mod admission;
+mod blocking;
 mod channel_binding;
 mod configuration;
 mod console;

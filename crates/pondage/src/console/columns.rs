@@ -101,6 +101,18 @@ const POOLS_EXTENDED: &[Column] = columns! {
         "xact_p99" "query_p50" "query_p95" "query_p99" "wait_p50" "wait_p95" "wait_p99";
 };
 
+const BLOCKERS: &[Column] = columns! {
+    Text: "database" "user";
+    Numeric: "waiting" "maxwait";
+    Text: "why";
+    Numeric: "client_id";
+    Text: "holder_database" "holder_user" "application_name" "addr";
+    Int4: "port";
+    Text: "state";
+    Numeric: "state_age" "held";
+    Text: "query";
+};
+
 const QUERIES: &[Column] = columns! {
     Text: "database" "user" "query";
     Numeric: "calls" "total_time" "mean" "p50" "p99" "joined" "joined_percent" "depth" "prepared"
@@ -195,6 +207,7 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::StatsAverages => STATS_AVERAGES,
         Show::Totals => TOTALS,
         Show::PoolsExtended => POOLS_EXTENDED,
+        Show::Blockers => BLOCKERS,
         Show::Queries => QUERIES,
         Show::Coalesce => COALESCE,
         Show::Redis => REDIS,

@@ -32,6 +32,7 @@ use crate::route::Cacheable;
 use crate::stream::Standing;
 use crate::worker::redis::Snapshot;
 
+pub mod blockers;
 pub mod cache_commands;
 pub mod caching;
 pub mod channels;

@@ -11,7 +11,9 @@ use super::command::{self, Show};
 use super::operator::Switches;
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
-use super::{caching, channels, columns, mirroring, procedures, queries, redis, streams, view};
+use super::{
+    blockers, caching, channels, columns, mirroring, procedures, queries, redis, streams, view,
+};
 use crate::config::{Config, Host, PoolOptions};
 use crate::control::caches::CacheInfo;
 use crate::control::mirrors::Pin;
@@ -74,6 +76,7 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::StatsAverages => stats(facts, Figures::Averages),
         Show::Totals => totals(facts),
         Show::PoolsExtended => facts.pools.iter().map(queries::latencies).collect(),
+        Show::Blockers => blockers::rows(facts.pools, facts.workers),
         Show::Queries => queries::rows(facts.workers),
         Show::Coalesce => facts.pools.iter().map(queries::coalesced).collect(),
         Show::Redis => redis::overview(facts.config, facts.redis),

@@ -9,7 +9,7 @@ use tokio::time::{timeout_at, Instant};
 use super::stats;
 use super::Process;
 use crate::control::messages::ToWorker;
-use crate::worker::snapshot::{PoolSnapshot, WorkerSnapshot};
+use crate::worker::snapshot::{PoolSnapshot, Shortage, WorkerSnapshot};
 
 /// What the workers said.
 #[derive(Debug, Default)]
@@ -85,6 +85,7 @@ fn merge(sum: &mut PoolSnapshot, pool: &PoolSnapshot) {
         listeners,
         totals,
         failing,
+        shortage,
     } = pool;
     sum.cl_active += cl_active;
     sum.cl_waiting += cl_waiting;
@@ -102,6 +103,11 @@ fn merge(sum: &mut PoolSnapshot, pool: &PoolSnapshot) {
     sum.disabled |= disabled;
     sum.listeners += listeners;
     stats::add(&mut sum.totals, totals);
+    // A worker that lacks none at the moment may have them on the way.
+    sum.shortage = match (sum.shortage, *shortage) {
+        (None | Some(Shortage::Opening), other @ Some(_)) => other,
+        (one, _) => one,
+    };
     // The workers fail alike: the longest story is the fullest.
     sum.failing = match (sum.failing.take(), failing) {
         (Some(one), Some(other)) => Some(if one.1 >= other.1 { one } else { other.clone() }),

@@ -5,6 +5,7 @@
 mod connections;
 mod doorway;
 pub mod driver;
+pub mod holders;
 pub mod plane;
 pub mod redis;
 pub mod shapes;

@@ -3,7 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use backend::moment::Moment;
+use backend::pool::Scope;
+
+use super::holders::Holder;
 use crate::config::{PoolConfig, PoolMode};
+use crate::control::messages::PoolName;
 use crate::link::Ends;
 use crate::route::{Way, Why};
 
@@ -21,6 +26,9 @@ pub struct WorkerSnapshot {
     pub logging_in: u32,
     /// Clients refused or failed before they were in a pool, by SQLSTATE.
     pub refused: Vec<(String, u64)>,
+    /// Who has servers; nobody while no client waits.
+    pub holders: Vec<Holder>,
+    pub now: Moment,
 }
 
 /// A row of SHOW QUERIES: the statements of one shape in one pool.
@@ -103,6 +111,45 @@ pub struct PoolSnapshot {
     pub totals: Totals,
     /// The last try to open a server failed: since when, how often, and the error.
     pub failing: Option<(SystemTime, u32, String)>,
+    /// While clients wait: why.
+    pub shortage: Option<Shortage>,
+}
+
+/// Why clients of a pool wait for servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    Paused,
+    /// All of the pool's servers are in use.
+    PoolSize,
+    /// All that several pools may have together are taken: so many.
+    Shared(Scope, u32),
+    /// No more can be opened.
+    Failing,
+    /// More are on the way.
+    Opening,
+}
+
+impl Shortage {
+    /// The option that ends it, or a word.
+    pub fn option(self) -> &'static str {
+        match self {
+            Shortage::Paused => "paused",
+            Shortage::PoolSize => "pool_size",
+            Shortage::Shared(Scope::Database, _) => "the database's max_server_connections",
+            Shortage::Shared(Scope::User, _) => "the user's max_server_connections",
+            Shortage::Failing => "failing",
+            Shortage::Opening => "opening",
+        }
+    }
+
+    /// Whether a server of the pool `holder` is one of those that `lacking` lacks.
+    pub fn is_due_to(self, holder: &PoolName, lacking: &PoolName) -> bool {
+        match self {
+            Shortage::Shared(Scope::Database, _) => holder.database == lacking.database,
+            Shortage::Shared(Scope::User, _) => holder.user == lacking.user,
+            _ => holder == lacking,
+        }
+    }
 }
 
 /// Counters of one pool since the process began; those of SHOW STATS and more.

@@ -429,12 +429,12 @@ impl Plane {
         // old ones is given back, and taken of the new ones, though it may be more than they allow.
         let pooled = pool.servers.iter().filter(|server| !self.servers[**server].replication);
         let taken = pooled.count() + pool.pool.opening() as usize;
-        for (budget, _) in &pool.limits.also {
-            (0..taken).for_each(|_| budget.give_back());
+        for ceiling in &pool.limits.also {
+            (0..taken).for_each(|_| ceiling.budget.give_back());
         }
-        for (budget, _) in &limits.also {
+        for ceiling in &limits.also {
             (0..taken).for_each(|_| {
-                budget.take(u32::MAX);
+                ceiling.budget.take(u32::MAX);
             });
         }
         if pool.config.cache == CacheMode::Off && config.cache != CacheMode::Off {

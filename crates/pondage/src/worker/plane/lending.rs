@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use backend::moment::Moment;
-use backend::pool::{self, Pool};
+use backend::pool::{self, Ceiling, Pool, Scope};
 use backend::reply::{Fate, Kind, Owner, Request};
 use backend::server::LastWords;
 use wire::pg::backend::{error_fields, TxStatus};
@@ -90,10 +90,12 @@ impl Plane {
     pub(super) fn limits(&self, config: &PoolConfig) -> pool::Limits {
         let mut also = Vec::new();
         if let Some(limit) = config.max_database_servers {
-            also.push((self.common.budget(Count::DatabaseServers, &config.database), limit));
+            let budget = self.common.budget(Count::DatabaseServers, &config.database);
+            also.push(Ceiling { scope: Scope::Database, budget, limit });
         }
         if let Some(limit) = config.max_user_servers {
-            also.push((self.common.budget(Count::UserServers, &config.user), limit));
+            let budget = self.common.budget(Count::UserServers, &config.user);
+            also.push(Ceiling { scope: Scope::User, budget, limit });
         }
         pool::Limits {
             size: config.pool_size,

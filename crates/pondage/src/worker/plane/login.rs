@@ -466,7 +466,7 @@ impl Plane {
             }
         };
         tracing::warn!(event = "client_refused", client_id = self.clients[slot].id, user = %user,
-            sqlstate = refused.code, "{}", refused.message);
+            sqlstate = refused.code, detail = refused.detail.as_deref(), "{}", refused.message);
         self.close_client(slot, Some(refused));
     }
 

@@ -17,6 +17,7 @@ mod caching;
 mod calls;
 mod commands;
 mod company;
+mod holding;
 mod joining;
 mod lending;
 mod listening;
@@ -70,6 +71,7 @@ use crate::session::cancel_key::CancelKeys;
 use crate::session::client::{Client, Hold, Phase, Rest, NONE};
 use crate::session::login::Login;
 use crate::session::unit::Unit;
+use crate::worker::holders::Holders;
 use crate::worker::shapes::Shapes;
 use crate::worker::slots::Slots;
 use crate::worker::snapshot::Totals;
@@ -111,6 +113,7 @@ pub struct Common {
     /// Of calls that are on their way.
     pub(super) keys: Held,
     suspects: Mutex<Suspects>,
+    holders: Holders,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -192,7 +195,7 @@ pub enum Effect {
 pub struct ServerParts {
     pub pool: PoolName,
     /// The budgets that it is counted in, beside its pool's.
-    pub also: Vec<(Arc<Budget>, u32)>,
+    pub also: Vec<pool::Ceiling>,
     pub conn: ServerConn,
 }
 

@@ -34,6 +34,8 @@ impl Plane {
             channels: if queries { self.channels() } else { Vec::new() },
             turns: self.turns,
             logging_in: self.logging_in,
+            holders: self.holders(),
+            now: self.now,
             refused: self.refused.iter().map(|(code, count)| (code.clone(), *count)).collect(),
         }
     }
@@ -74,9 +76,10 @@ impl Plane {
             failing: self
                 .failing(at as u32)
                 .map(|failing| (failing.since, failing.tries, failing.error.message.clone())),
+            shortage: None,
         };
-        let gathered = pool.company.waiting_for_server();
-        row.cl_waiting = (pool.pool.waiting() + gathered + pool.greeting.len()) as u32;
+        row.cl_waiting = pool.waiting() as u32;
+        row.shortage = (row.cl_waiting > 0).then(|| pool.shortage());
         row.cl_active = pool.clients.saturating_sub(row.cl_waiting);
         for server in &pool.servers {
             let Some(conn) = self.servers.get(*server) else { continue };
@@ -241,7 +244,7 @@ fn read_row(shape: &Shape) -> Option<ReadSnapshot> {
     })
 }
 
-fn cut(mut text: String) -> String {
+pub(super) fn cut(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(TEXT_SHOWN_MAX) {
         text.truncate(end);
         text.push_str(" ...");

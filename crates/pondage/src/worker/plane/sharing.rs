@@ -22,15 +22,15 @@ impl Plane {
 
     /// An idle server from another worker.
     pub fn server_arrived(&mut self, parts: ServerParts) -> Option<u32> {
-        parts.also.iter().for_each(|(budget, _)| budget.give_back());
+        parts.also.iter().for_each(|ceiling| ceiling.budget.give_back());
         let Ok(config) = self.config.pool(&parts.pool.database, &parts.pool.user) else {
             self.common.pool(&parts.pool).servers.give_back();
             return None;
         };
         let at = self.pool_of(config);
         // A reload may have been between: then it is counted by other rules from now on.
-        for (budget, _) in &self.pools[at as usize].limits.also {
-            budget.take(u32::MAX);
+        for ceiling in &self.pools[at as usize].limits.also {
+            ceiling.budget.take(u32::MAX);
         }
         let epoch = self.pools[at as usize].epoch;
         let server = self.servers.insert(|_, generation| ServerConn {

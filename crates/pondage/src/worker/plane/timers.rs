@@ -35,6 +35,7 @@ impl Plane {
         for slot in self.servers.numbers() {
             self.server_due(slot);
         }
+        self.tell_holders();
         let now = self.now;
         self.caches.iter_mut().for_each(|database| database.settle_mirrors(now));
         self.admit_delayed();
@@ -106,72 +107,6 @@ impl Plane {
         for slot in told {
             self.refuse_for(slot, &failing.error, Some(&failing));
         }
-    }
-
-    fn waited_too_long(&mut self, slot: u32, at: u32) {
-        let pool = &self.pools[at as usize];
-        let wait = pool.config.wait_timeout;
-        if let Some(failing) = pool.failing.clone().filter(|_| pool.servers.is_empty()) {
-            return self.refuse_for(slot, &failing.error, Some(&failing));
-        }
-        let name = &pool.name;
-        let refused = Refused::new(
-            sqlstate::TOO_MANY_CONNECTIONS,
-            format!(
-                "no server connection for \"{}\" became free within {}",
-                name.database,
-                plain(wait)
-            ),
-        )
-        .detail(self.who_holds(at));
-        let hint = match self.oldest_holder(at) {
-            _ if pool.paused => "RESUME the database on the console. [P0413]".to_owned(),
-            Some(holder) => format!(
-                "KILL_CLIENT {}, or raise pool_size; see SHOW POOLS. [P0412]",
-                self.clients[holder].id
-            ),
-            None => "Raise pool_size; see SHOW POOLS. [P0412]".to_owned(),
-        };
-        self.refuse(slot, &refused.hint(hint));
-    }
-
-    fn who_holds(&self, at: u32) -> String {
-        let pool = &self.pools[at as usize];
-        let busy = pool.pool.shared().servers.taken() - pool.pool.idle().len() as u32;
-        let state = if pool.paused { "paused, " } else { "" };
-        let mut text = format!(
-            "pool {}/{}: {state}{busy} of {} in use, {} waiting",
-            pool.name.database,
-            pool.name.user,
-            pool.limits.size,
-            pool.pool.waiting()
-        );
-        if let Some(holder) = self.oldest_holder(at) {
-            let client = &self.clients[holder];
-            let idle = self.servers.get(client.server).is_some_and(|conn| {
-                conn.server.is_quiet() && conn.server.status() != TxStatus::Idle
-            });
-            let (does, since) = if idle {
-                ("idle in transaction", client.active)
-            } else {
-                ("active", client.began)
-            };
-            text.push_str(&format!(
-                "; oldest holder: client {}, application_name \"{}\", {does} for {:.0} s",
-                client.id,
-                client.settings.get("application_name").unwrap_or(""),
-                self.now.since(since).as_secs_f64()
-            ));
-        }
-        text
-    }
-
-    fn oldest_holder(&self, at: u32) -> Option<u32> {
-        let servers = self.pools[at as usize].servers.iter();
-        let held = servers.filter_map(|server| self.servers.get(*server));
-        let holders =
-            held.map(|conn| conn.client).filter(|client| self.clients.get(*client).is_some());
-        holders.min_by_key(|client| self.clients[*client].began)
     }
 
     fn server_due(&mut self, slot: u32) {
