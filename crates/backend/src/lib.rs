@@ -15,6 +15,7 @@
 pub mod calls;
 pub mod carrier;
 pub mod climb;
+pub mod fair;
 pub mod keys;
 pub mod lanes;
 pub mod login;

@@ -8,16 +8,20 @@
 //! [`Pool::rest`]. After anything that may call for another connection the caller asks
 //! [`Pool::open_one`] and dials when it says so; [`Pool::opened`] or [`Pool::failed`] follows.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::fair::Part;
 use crate::moment::Moment;
 
 /// Connections of one pool that one worker opens at the same time. Each costs PostgreSQL a fork;
 /// a burst of clients is mostly served by servers that come back before a new one is there.
 pub const OPENING_MAX: u32 = 4;
+
+/// How often the pause after a failure is doubled where the server has no room.
+const PAUSE_DOUBLED_MAX: u32 = 3;
 
 /// Connections that exist or are being opened, over all workers.
 #[derive(Debug, Default)]
@@ -43,8 +47,21 @@ impl Budget {
 /// Whose servers a [`Budget`] counts that several pools share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scope {
+    /// All there are.
+    Process,
     Database,
     User,
+}
+
+impl Scope {
+    /// The option that sets its limit.
+    pub fn option(self) -> &'static str {
+        match self {
+            Scope::Process => "max_servers",
+            Scope::Database => "the database's max_server_connections",
+            Scope::User => "the user's max_server_connections",
+        }
+    }
 }
 
 /// A budget that several pools share, and what it allows.
@@ -62,11 +79,97 @@ impl Ceiling {
 }
 
 /// What all workers know of one pool.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Shared {
     pub servers: Budget,
     /// Bit `n`: worker `n` has clients waiting and may not open another server.
     pub starving: AtomicU64,
+    /// Servers that it gives up for other pools as they become free.
+    owes: AtomicU32,
+    /// It opens none beyond so many while other pools lack some.
+    share: AtomicU32,
+    /// By worker.
+    demands: Mutex<BTreeMap<u8, Demand>>,
+    /// Of the budgets that its servers are counted in.
+    ceilings: Mutex<Vec<Ceiling>>,
+}
+
+/// What a worker's part of a pool needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Demand {
+    /// Servers that work, or have lately, or are being opened.
+    pub works: u32,
+    /// Clients that wait and might be served.
+    pub waits: u32,
+    /// Servers that are closed as soon as what they do is done.
+    pub leaving: u32,
+    /// What the pool may have at the most.
+    pub most: u32,
+}
+
+impl Default for Shared {
+    fn default() -> Shared {
+        Shared {
+            servers: Budget::default(),
+            starving: AtomicU64::new(0),
+            owes: AtomicU32::new(0),
+            share: AtomicU32::new(u32::MAX),
+            demands: Mutex::default(),
+            ceilings: Mutex::default(),
+        }
+    }
+}
+
+impl Shared {
+    /// Whether it has servers to give up.
+    pub fn owes(&self) -> bool {
+        self.owes.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether to give up a server that is free: asked once for each.
+    pub fn pay(&self) -> bool {
+        let less = |owes: u32| owes.checked_sub(1);
+        self.owes() && self.owes.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// How many it may have while other pools lack some; [`u32::MAX`] while none does.
+    pub fn share(&self) -> u32 {
+        self.share.load(Ordering::Relaxed)
+    }
+
+    /// None: it is not limited.
+    pub fn limit(&self, part: Option<Part>) {
+        let Part { share, owes } = part.unwrap_or(Part { share: u32::MAX, owes: 0 });
+        self.share.store(share, Ordering::Relaxed);
+        self.owes.store(owes, Ordering::Release);
+    }
+
+    pub fn tell_demand(&self, worker: u8, demand: Demand) {
+        self.demands.lock().unwrap_or_else(PoisonError::into_inner).insert(worker, demand);
+    }
+
+    /// What all workers' parts need.
+    pub fn demand(&self) -> Demand {
+        let demands = self.demands.lock().unwrap_or_else(PoisonError::into_inner);
+        demands.values().fold(Demand::default(), |sum, one| Demand {
+            works: sum.works.saturating_add(one.works),
+            waits: sum.waits.saturating_add(one.waits),
+            leaving: sum.leaving.saturating_add(one.leaving),
+            most: sum.most.max(one.most),
+        })
+    }
+
+    pub fn share_with(&self, ceilings: Vec<Ceiling>) {
+        *self.lock_ceilings() = ceilings;
+    }
+
+    pub fn ceilings(&self) -> Vec<Ceiling> {
+        self.lock_ceilings().clone()
+    }
+
+    fn lock_ceilings(&self) -> MutexGuard<'_, Vec<Ceiling>> {
+        self.ceilings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// How many connections a pool may have.
@@ -93,6 +196,8 @@ pub struct Pool<S, C> {
     opening: u32,
     retry_at: Moment,
     failures: u32,
+    /// A limit that pools share has kept it from opening another.
+    short: bool,
 }
 
 impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
@@ -104,6 +209,7 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
             opening: 0,
             retry_at: Moment(0),
             failures: 0,
+            short: false,
         }
     }
 
@@ -182,26 +288,48 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
     /// Whether to open one more connection now; if so its place in the budget is taken. `extra`
     /// is how many are wanted beside those for waiting clients.
     pub fn open_one(&mut self, limits: &Limits, extra: u32, now: Moment) -> bool {
+        self.short = false;
         let wanted = self.waiting.len() as u64 + u64::from(extra) > u64::from(self.opening);
-        if !wanted || self.opening >= OPENING_MAX || now < self.retry_at {
+        if !wanted || self.opening >= OPENING_MAX || !self.may_open(now) {
             return false;
         }
-        let patient = self
-            .oldest_waiting()
-            .is_some_and(|(_, began)| now.since(began) >= limits.reserve_after);
-        let limit = if patient { limits.size.saturating_add(limits.reserve) } else { limits.size };
-        if !self.shared.servers.take(limit) {
+        let (most, share) = (self.most(limits, now), self.shared.share());
+        if !self.shared.servers.take(most.min(share)) {
+            self.short = share < most;
             return false;
         }
         for (taken, ceiling) in limits.also.iter().enumerate() {
             if !ceiling.budget.take(ceiling.limit) {
                 limits.also[..taken].iter().for_each(|ceiling| ceiling.budget.give_back());
                 self.shared.servers.give_back();
+                self.short = true;
                 return false;
             }
         }
         self.opening += 1;
         true
+    }
+
+    /// Whether [`Pool::open_one`] has just said no for a limit that pools share.
+    pub fn is_short(&self) -> bool {
+        self.short
+    }
+
+    /// Not while the pause after a failure lasts.
+    pub fn may_open(&self, now: Moment) -> bool {
+        now >= self.retry_at
+    }
+
+    /// What it may have by itself: with the reserve while somebody has waited for long.
+    pub fn most(&self, limits: &Limits, now: Moment) -> u32 {
+        let patient = self
+            .oldest_waiting()
+            .is_some_and(|(_, began)| now.since(began) >= limits.reserve_after);
+        if patient {
+            limits.size.saturating_add(limits.reserve)
+        } else {
+            limits.size
+        }
     }
 
     /// A connection that [`Pool::open_one`] allowed is there.
@@ -211,11 +339,13 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
         self.retry_at = Moment(0);
     }
 
-    /// It could not be had. The pause before the next try is `retry_after`.
-    pub fn failed(&mut self, limits: &Limits, now: Moment) {
+    /// It could not be had. The pause before the next try is `retry_after`; twice as long with each
+    /// further failure, up to eight times, where the server is `crowded`.
+    pub fn failed(&mut self, limits: &Limits, crowded: bool, now: Moment) {
         self.opening = self.opening.saturating_sub(1);
+        let pause = if crowded { 1 << self.failures.min(PAUSE_DOUBLED_MAX) } else { 1 };
         self.failures = self.failures.saturating_add(1);
-        self.retry_at = now.after(limits.retry_after);
+        self.retry_at = now.after(limits.retry_after.saturating_mul(pause));
         self.closed(limits);
     }
 
@@ -312,7 +442,7 @@ mod tests {
         }
         assert!(pools[0].open_one(&limits(1, 0), 0, NOW));
         assert!(!pools[1].open_one(&limits(1, 0), 0, NOW));
-        pools[0].failed(&limits(1, 0), NOW);
+        pools[0].failed(&limits(1, 0), false, NOW);
         assert!(pools[1].open_one(&limits(1, 0), 0, NOW));
     }
 
@@ -337,9 +467,47 @@ mod tests {
         let mut pool = pool();
         pool.wait(0, NOW);
         assert!(pool.open_one(&limits(1, 0), 0, NOW));
-        pool.failed(&limits(1, 0), NOW);
+        pool.failed(&limits(1, 0), false, NOW);
         assert_eq!(pool.failures(), 1);
         assert!(!pool.open_one(&limits(1, 0), 0, NOW.after(Duration::from_millis(999))));
         assert!(pool.open_one(&limits(1, 0), 0, NOW.after(Duration::from_secs(1))));
+    }
+
+    #[test]
+    fn where_the_server_has_no_room_the_pause_grows_to_eight_times() {
+        let mut pool = pool();
+        pool.wait(0, NOW);
+        let mut now = NOW;
+        for pause in [1, 2, 4, 8, 8] {
+            assert!(pool.open_one(&limits(1, 0), 0, now));
+            pool.failed(&limits(1, 0), true, now);
+            now = now.after(Duration::from_secs(pause));
+            assert!(!pool.may_open(Moment(now.0 - 1)), "{pause} s");
+        }
+        assert!(pool.open_one(&limits(1, 0), 0, now));
+        pool.opened();
+        assert!(pool.may_open(now));
+    }
+
+    #[test]
+    fn while_others_lack_some_it_opens_no_more_than_its_share() {
+        let mut pool = pool();
+        (0..5).for_each(|client| pool.wait(client, NOW));
+        pool.shared().limit(Some(Part { share: 1, owes: 0 }));
+        assert!(pool.open_one(&limits(4, 0), 0, NOW));
+        assert!(!pool.open_one(&limits(4, 0), 0, NOW) && pool.is_short());
+        pool.shared().limit(None);
+        (0..3).for_each(|_| assert!(pool.open_one(&limits(4, 0), 0, NOW)));
+        assert!(!pool.open_one(&limits(4, 0), 0, NOW));
+        assert!(!pool.is_short(), "that is its own size");
+    }
+
+    #[test]
+    fn what_is_owed_is_given_up_once() {
+        let shared = Shared::default();
+        assert!(!shared.owes() && !shared.pay());
+        shared.limit(Some(Part { share: 3, owes: 2 }));
+        assert!(shared.pay() && shared.owes() && shared.pay());
+        assert!(!shared.owes() && !shared.pay());
     }
 }

@@ -3,6 +3,7 @@
 
 mod admission;
 mod blocking;
+mod budgets;
 mod channel_binding;
 mod configuration;
 mod console;

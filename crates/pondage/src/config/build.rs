@@ -283,6 +283,7 @@ impl Builder<'_> {
         Runtime {
             workers,
             max_clients: values.count("max_clients").unwrap_or(default::MAX_CLIENTS),
+            max_servers: values.limit("max_servers"),
             shutdown_timeout: values
                 .duration("shutdown_timeout")
                 .unwrap_or(default::SHUTDOWN_TIMEOUT),

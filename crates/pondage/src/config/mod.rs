@@ -134,6 +134,8 @@ pub struct Runtime {
     pub workers: usize,
     /// Clients in all, over all workers; beyond it a client is told 53300.
     pub max_clients: u32,
+    /// Servers of all pools, over all workers.
+    pub max_servers: Option<u32>,
     pub shutdown_timeout: Duration,
     /// A client has this long to log in.
     pub login_timeout: Duration,

@@ -391,6 +391,9 @@ pub static TABLE: &[Row] = &[
     row(RUNTIME, "max_clients", Kind::Count { least: 1, most: limit::CLIENTS },
         Preset::Count(default::MAX_CLIENTS), &["max_client_conn"],
         "Clients in all; the next one is refused with 53300."),
+    row(RUNTIME, "max_servers", SERVERS, Preset::None, &[],
+        "Servers of all pools together; 0: no limit. When it is reached, pools whose clients wait \
+         get their share from those that have more ([Sharing servers](pooling.md#sharing-servers))."),
     row(RUNTIME, "shutdown_timeout", Kind::Duration { zero: Some("without bound") },
         Preset::Duration(default::SHUTDOWN_TIMEOUT), &[],
         "How long a shutdown waits for clients or servers."),

@@ -98,7 +98,8 @@ const PEER_POOLS: &[Column] = columns! {
 const POOLS_EXTENDED: &[Column] = columns! {
     Text: "database" "user";
     Numeric: "xact_count" "query_count" "bytes_received" "bytes_sent" "xact_p50" "xact_p95"
-        "xact_p99" "query_p50" "query_p95" "query_p99" "wait_p50" "wait_p95" "wait_p99";
+        "xact_p99" "query_p50" "query_p95" "query_p99" "wait_p50" "wait_p95" "wait_p99" "servers" "share"
+        "given_up";
 };
 
 const BLOCKERS: &[Column] = columns! {

@@ -80,6 +80,7 @@ pub fn pool(config: &Config, database: &str, user: &str) -> PoolSnapshot {
         listeners: 0,
         totals: Totals::default(),
         failing: None,
+        share: None,
         shortage: None,
     }
 }

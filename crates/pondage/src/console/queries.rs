@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::stats;
 use super::table::Value;
+use super::{stats, view};
 use crate::route::Why;
 use crate::worker::snapshot::{Histogram, PoolSnapshot, QuerySnapshot, WorkerSnapshot};
 
@@ -133,6 +133,9 @@ pub fn latencies(pool: &PoolSnapshot) -> Vec<Value> {
     for time in [&totals.xact_time, &totals.query_time, &totals.wait_time] {
         row.extend([50, 95, 99].map(|percent| bound(time, percent)));
     }
+    row.push(Value::from(view::servers(pool)));
+    row.push(pool.share.map_or(Value::Null, Value::from));
+    row.push(Value::from(totals.given_up));
     row
 }
 

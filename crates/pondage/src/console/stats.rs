@@ -181,6 +181,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
         errors,
         server_opens,
         server_closes,
+        given_up,
         cancels,
         notifications,
         coalesced,
@@ -206,6 +207,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
     totals.errors += errors;
     totals.server_opens += server_opens;
     totals.server_closes += server_closes;
+    totals.given_up += given_up;
     totals.cancels += cancels;
     totals.notifications += notifications;
     add_coalesced(&mut totals.coalesced, coalesced);

@@ -85,6 +85,7 @@ fn merge(sum: &mut PoolSnapshot, pool: &PoolSnapshot) {
         listeners,
         totals,
         failing,
+        share,
         shortage,
     } = pool;
     sum.cl_active += cl_active;
@@ -103,6 +104,7 @@ fn merge(sum: &mut PoolSnapshot, pool: &PoolSnapshot) {
     sum.disabled |= disabled;
     sum.listeners += listeners;
     stats::add(&mut sum.totals, totals);
+    sum.share = sum.share.or(*share);
     // A worker that lacks none at the moment may have them on the way.
     sum.shortage = match (sum.shortage, *shortage) {
         (None | Some(Shortage::Opening), other @ Some(_)) => other,

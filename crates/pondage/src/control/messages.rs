@@ -12,6 +12,7 @@ use backend::moment::Moment;
 use cache::plan::Plan;
 use tokio::sync::oneshot;
 use wire::pg::auth::Secret;
+use wire::pg::sqlstate;
 
 use crate::config::{Config, PoolConfig, Upstream};
 use crate::hba::Subject;
@@ -429,6 +430,13 @@ pub enum Command {
     WaitClose {
         database: Option<String>,
     },
+}
+
+impl OpenError {
+    /// PostgreSQL has no room: somebody has to leave first.
+    pub fn is_crowded(&self) -> bool {
+        self.code == sqlstate::TOO_MANY_CONNECTIONS
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -176,7 +176,7 @@ fn pool_gauges(page: &mut Exposition, pools: &[PoolSnapshot]) {
 /// A counter of [`Totals`].
 type Counter = (&'static str, &'static str, fn(&Totals) -> u64);
 
-const COUNTERS: [Counter; 20] = [
+const COUNTERS: [Counter; 21] = [
     ("pondage_transactions_total", "Transactions.", |totals| totals.xact_count),
     ("pondage_queries_total", "Queries.", |totals| totals.query_count),
     ("pondage_server_assignments_total", "Times a client was given a server.", |totals| {
@@ -203,6 +203,11 @@ const COUNTERS: [Counter; 20] = [
     ("pondage_client_errors_total", "Errors that reached clients.", |totals| totals.errors),
     ("pondage_server_opens_total", "Server connections opened.", |totals| totals.server_opens),
     ("pondage_server_closes_total", "Server connections closed.", |totals| totals.server_closes),
+    (
+        "pondage_server_given_up_total",
+        "Server connections closed so that another pool could open one.",
+        |totals| totals.given_up,
+    ),
     ("pondage_cancels_total", "Cancel requests.", |totals| totals.cancels),
     (
         "pondage_notifications_total",

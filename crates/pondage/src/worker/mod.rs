@@ -2,6 +2,7 @@
 //!
 //! [`plane`] holds the logic, without sockets and clock; [`driver`] moves the bytes, in turns.
 
+mod budgets;
 mod connections;
 mod doorway;
 pub mod driver;

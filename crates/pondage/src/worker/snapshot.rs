@@ -111,6 +111,8 @@ pub struct PoolSnapshot {
     pub totals: Totals,
     /// The last try to open a server failed: since when, how often, and the error.
     pub failing: Option<(SystemTime, u32, String)>,
+    /// How many servers it may have while other pools lack some.
+    pub share: Option<u32>,
     /// While clients wait: why.
     pub shortage: Option<Shortage>,
 }
@@ -135,8 +137,7 @@ impl Shortage {
         match self {
             Shortage::Paused => "paused",
             Shortage::PoolSize => "pool_size",
-            Shortage::Shared(Scope::Database, _) => "the database's max_server_connections",
-            Shortage::Shared(Scope::User, _) => "the user's max_server_connections",
+            Shortage::Shared(scope, _) => scope.option(),
             Shortage::Failing => "failing",
             Shortage::Opening => "opening",
         }
@@ -145,6 +146,7 @@ impl Shortage {
     /// Whether a server of the pool `holder` is one of those that `lacking` lacks.
     pub fn is_due_to(self, holder: &PoolName, lacking: &PoolName) -> bool {
         match self {
+            Shortage::Shared(Scope::Process, _) => true,
             Shortage::Shared(Scope::Database, _) => holder.database == lacking.database,
             Shortage::Shared(Scope::User, _) => holder.user == lacking.user,
             _ => holder == lacking,
@@ -177,6 +179,8 @@ pub struct Totals {
     pub errors: u64,
     pub server_opens: u64,
     pub server_closes: u64,
+    /// Of these, the ones that were given up for other pools.
+    pub given_up: u64,
     pub cancels: u64,
     /// Notifications that clients were told, over connections that listen for all.
     pub notifications: u64,

@@ -13,6 +13,8 @@ pub struct Plan {
     pub workers: usize,
     pub pool_size: u32,
     pub reserve: u32,
+    /// Servers of all databases, until a reload.
+    pub budget: Option<u32>,
     pub clients: usize,
     pub databases: usize,
     pub prepared: u32,
@@ -246,6 +248,7 @@ impl Plan {
             more.push_str("min_pool_size = 1\n");
         }
         let plan = Plan {
+            budget: None,
             more,
             sharing: [sharing, other],
             caching: None,
@@ -264,10 +267,20 @@ impl Plan {
             commands: random.random_bool(0.3),
             habits,
         };
+        let plan = plan.budgeted(seed);
         match Caching::of(seed) {
             Some(caching) => plan.with(seed, caching),
             None => plan,
         }
+    }
+
+    /// Some runs have fewer servers than their pools want.
+    fn budgeted(mut self, seed: u64) -> Plan {
+        let random = &mut StdRng::seed_from_u64(seed ^ 0xb0d6e7);
+        if random.random_bool(0.3) {
+            self.budget = Some(random.random_range(1..=self.pool_size * self.databases as u32));
+        }
+        self
     }
 
     pub fn with(mut self, seed: u64, caching: Caching) -> Plan {
@@ -311,6 +324,7 @@ impl Plan {
             workers,
             pool_size,
             reserve: 0,
+            budget: None,
             clients: 0,
             databases: 1,
             prepared: 3,
@@ -330,11 +344,12 @@ impl Plan {
     /// `limited`: each database says how many servers it may have, which is no less.
     pub fn config(&self, limited: bool) -> String {
         let mut text = format!(
-            "[listen]\npostgres = [\"127.0.0.1:6432\"]\n[runtime]\nworkers = {}\n[auth]\nmethod = \"{}\"\n\
+            "[listen]\npostgres = [\"127.0.0.1:6432\"]\n[runtime]\nworkers = {}\nmax_servers = {}\n[auth]\nmethod = \"{}\"\n\
              [users.ann]\npassword = \"{PASSWORD}\"\n\
              [pool]\nmode = \"{}\"\npool_size = {}\nreserve_pool_size = {}\nreserve_pool_timeout = \"1s\"\n\
              max_prepared_statements = {}\nserver_check_delay = \"{}ms\"\nserver_check_query = \"echo check\"\n",
             self.workers,
+            self.budget.filter(|_| !limited).unwrap_or(0),
             if self.scram { "scram" } else { "trust" },
             self.mode,
             self.pool_size,

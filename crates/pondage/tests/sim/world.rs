@@ -86,6 +86,8 @@ pub struct World {
     /// No server can be opened.
     pub unreachable: bool,
     paused: bool,
+    /// Servers that there may be, over all pools.
+    budget: Option<u32>,
     pub opened: u32,
     pub cancelled: u32,
     pub(crate) ledger: Ledger,
@@ -103,7 +105,8 @@ impl World {
             let text = plan.config(limited);
             Arc::new(Config::from_text(&text).expect("a valid configuration"))
         });
-        let config = &configs[random.random_range(0..2)];
+        let begins = random.random_range(0..2);
+        let config = &configs[begins];
         let common = Arc::new(Common::new(Arc::new(caches(seed, &plan))));
         let kept = Kept::new(seed, &plan, &common.caches);
         let planes = (0..plan.workers)
@@ -144,6 +147,7 @@ impl World {
             answers: Vec::new(),
             calm: false,
             unreachable: false,
+            budget: plan.budget.filter(|_| begins == 0),
             paused: false,
             opened: 0,
             cancelled: 0,
@@ -357,8 +361,12 @@ impl World {
         self.check_pools()
     }
 
-    /// Never more servers than the pool may have.
+    /// Never more servers than the pool may have, or all of them.
     fn check_pools(&self) -> Checked {
+        let all = self.servers.iter().filter(|server| !server.gone).count();
+        if self.budget.is_some_and(|most| all > most as usize) {
+            return Err(format!("{all} servers where {:?} are allowed", self.budget));
+        }
         for database in 0..self.plan.databases {
             let database = format!("db{database}");
             let live =
@@ -536,6 +544,7 @@ impl World {
     }
 
     pub fn reload(&mut self, config: usize) {
+        self.budget = None;
         for plane in 0..self.planes.len() {
             let config = self.configs[config].clone();
             let reload = ToWorker::Reload { config, tls: None };

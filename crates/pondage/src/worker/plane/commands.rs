@@ -409,6 +409,7 @@ impl Plane {
                 _ => self.retire_pool(at),
             }
         }
+        self.common.shares.is_short(self.config.runtime.workers < 2, self.now);
         self.renew_caches();
         self.close_idle();
         self.serve_all();
@@ -441,6 +442,7 @@ impl Plane {
             // Nobody has asked what a cache has to know.
             pool.shapes.redefined();
         }
+        pool.pool.shared().share_with(limits.also.clone());
         pool.limits = limits;
         pool.client_budgets = budgets;
         pool.config = config;

@@ -59,8 +59,10 @@ impl Plane {
         let disabled = config.disabled || self.disabled.contains(&config.database);
         let paused =
             self.paused.contains(&None) || self.paused.contains(&Some(config.database.clone()));
+        let limits = self.limits(&config);
+        shared.share_with(limits.also.clone());
         self.pools.push(PoolState {
-            limits: self.limits(&config),
+            limits,
             client_budgets: self.client_budgets(&config),
             name: name.clone(),
             pool: Pool::new(shared),
@@ -89,6 +91,10 @@ impl Plane {
 
     pub(super) fn limits(&self, config: &PoolConfig) -> pool::Limits {
         let mut also = Vec::new();
+        if let Some(limit) = self.config.runtime.max_servers {
+            let budget = self.common.budget(Count::Servers, "");
+            also.push(Ceiling { scope: Scope::Process, budget, limit });
+        }
         if let Some(limit) = config.max_database_servers {
             let budget = self.common.budget(Count::DatabaseServers, &config.database);
             also.push(Ceiling { scope: Scope::Database, budget, limit });
@@ -499,6 +505,9 @@ impl Plane {
         conn.place = Place::Idle;
         conn.server.since = now;
         let at = conn.pool;
+        if self.is_owed(at) {
+            return self.close_server(server);
+        }
         let pool = &mut self.pools[at as usize];
         let starving = pool.pool.shared().starving.load(Ordering::Relaxed) & !(1 << worker);
         let own = pool.pool.waiting() > 0 && pool.kept < KEPT_MAX;

@@ -487,9 +487,14 @@ impl Plane {
             )),
             (_, detail) => detail.clone(),
         };
-        let hint = error.hint.clone().unwrap_or_else(|| {
-            "Pondage keeps trying. See SHOW POOLS and its log. [P0411]".to_owned()
-        });
+        let known = match error.is_crowded() {
+            true => {
+                "Others have PostgreSQL's connections: raise its max_connections, or lower \
+                     max_servers. [P0411]"
+            }
+            false => "Pondage keeps trying. See SHOW POOLS and its log. [P0411]",
+        };
+        let hint = error.hint.clone().unwrap_or_else(|| known.to_owned());
         self.tell(slot, |out| {
             reply::put_error(
                 out,

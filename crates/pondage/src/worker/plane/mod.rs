@@ -17,6 +17,7 @@ mod caching;
 mod calls;
 mod commands;
 mod company;
+mod fairness;
 mod holding;
 mod joining;
 mod lending;
@@ -71,6 +72,7 @@ use crate::session::cancel_key::CancelKeys;
 use crate::session::client::{Client, Hold, Phase, Rest, NONE};
 use crate::session::login::Login;
 use crate::session::unit::Unit;
+use crate::worker::budgets::Budgets;
 use crate::worker::holders::Holders;
 use crate::worker::shapes::Shapes;
 use crate::worker::slots::Slots;
@@ -114,10 +116,12 @@ pub struct Common {
     pub(super) keys: Held,
     suspects: Mutex<Suspects>,
     holders: Holders,
+    shares: Budgets,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Count {
+    Servers,
     DatabaseServers,
     UserServers,
     DatabaseClients,
@@ -142,6 +146,16 @@ impl Common {
     fn budget(&self, count: Count, name: &str) -> Arc<Budget> {
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         budgets.entry((count, name.to_owned())).or_default().clone()
+    }
+
+    /// Divides the servers of budgets that are short.
+    fn divide(&self, now: Moment) {
+        let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools: Vec<_> =
+            pools.iter().map(|(name, pool)| (name.clone(), pool.clone())).collect();
+        // The same world gives the same shares.
+        pools.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        self.shares.divide(&pools, now);
     }
 
     /// What the servers of a pool report, once one has logged in at some worker.
@@ -378,6 +392,8 @@ pub struct Plane {
     /// Clients whose input can be taken on.
     resumable: Vec<u32>,
     waits: Vec<commands::Wait>,
+    /// See [`Plane::look_at_budgets`].
+    budgets_due: bool,
     /// Databases under PAUSE, none for all: also for pools that come to be later.
     paused: HashSet<Option<String>>,
     /// Databases under DISABLE.
@@ -447,6 +463,7 @@ impl Plane {
             written_servers: Vec::new(),
             resumable: Vec::new(),
             waits: Vec::new(),
+            budgets_due: false,
             paused: HashSet::new(),
             disabled: HashSet::new(),
             shutdown: None,
@@ -484,6 +501,7 @@ impl Plane {
                 self.resume(slot);
             }
         }
+        self.look_at_budgets();
         self.check_carriers();
         self.dispatch();
         self.send_pulses();

@@ -25,6 +25,7 @@ impl Plane {
             let greeting = u32::from(!pool.greeting.is_empty());
             let extra = missing.max(greeting) + if missing > 0 { pool.pool.opening() } else { 0 };
             if !pool.pool.open_one(&pool.limits, extra, now) {
+                self.is_short(at);
                 break;
             }
             self.next_ticket += 1;
@@ -131,7 +132,7 @@ impl Plane {
             Some(Ticket::Pooled { pool: at }) => {
                 let now = self.now;
                 let pool = &mut self.pools[at as usize];
-                pool.pool.failed(&pool.limits, now);
+                pool.pool.failed(&pool.limits, error.is_crowded(), now);
                 let tries = pool.failing.as_ref().map_or(0, |failing| failing.tries) + 1;
                 let (since, began) = match &pool.failing {
                     Some(failing) => (failing.since, failing.began),
@@ -156,6 +157,7 @@ impl Plane {
         pool.totals.server_closes += 1;
         if !conn.replication {
             pool.pool.closed(&pool.limits);
+            self.budgets_due |= !pool.limits.also.is_empty();
         }
         if let Some(client) = self.clients.get_mut(conn.client) {
             client.server = NONE;

@@ -76,6 +76,7 @@ impl Plane {
             failing: self
                 .failing(at as u32)
                 .map(|failing| (failing.since, failing.tries, failing.error.message.clone())),
+            share: Some(pool.pool.shared().share()).filter(|share| *share < u32::MAX),
             shortage: None,
         };
         row.cl_waiting = pool.waiting() as u32;

@@ -36,6 +36,7 @@ impl Plane {
             self.server_due(slot);
         }
         self.tell_holders();
+        self.divide_servers();
         let now = self.now;
         self.caches.iter_mut().for_each(|database| database.settle_mirrors(now));
         self.admit_delayed();
@@ -95,9 +96,12 @@ impl Plane {
         }
         let patience = match (failing.error.permanent, pool.config.wait_timeout) {
             (true, _) => Duration::ZERO,
+            (false, wait) if wait.is_zero() && failing.error.is_crowded() => return,
             (false, wait) if wait.is_zero() => UNREACHABLE_WAIT,
-            // Another of several hosts may be about to take over.
+            // Another of several hosts may be about to take over; what has no room has some when
+            // somebody leaves.
             (false, wait) if !pool.config.upstream.several.others.is_empty() => wait,
+            (false, wait) if failing.error.is_crowded() => wait,
             (false, wait) => wait.min(UNREACHABLE_WAIT),
         };
         let Some(since) = before(now, patience) else { return };
