@@ -12,4 +12,5 @@ mod direct_tls;
 mod doors;
 mod limits;
 mod log_in;
+mod looked_up;
 mod modes;

@@ -361,8 +361,9 @@ impl Builder<'_> {
         let values = self.values(scope);
         let (user, sql) = (values.text("query_user"), values.text("query"));
         let database = values.text("query_database");
+        let cache = values.duration("query_cache").unwrap_or(default::AUTH_QUERY_CACHE);
         let Some(user) = user else {
-            for name in ["query", "query_database"] {
+            for name in ["query", "query_database", "query_cache"] {
                 let lonely = !settings.has(scope, "query_user");
                 if let Some(given) = settings.get(scope, name).filter(|_| lonely) {
                     let message = format!("`{name}` needs `query_user`");
@@ -381,6 +382,7 @@ impl Builder<'_> {
             sql: sql.unwrap_or_else(|| default::AUTH_QUERY.to_owned()),
             user,
             database,
+            cache,
         })
     }
 

@@ -188,6 +188,8 @@ pub struct AuthQuery {
     pub user: String,
     /// The upstream database it runs in; none: the one the client asks for.
     pub database: Option<String>,
+    /// How long what it has found is used. Zero: once.
+    pub cache: Duration,
 }
 
 #[derive(Debug, Clone)]

@@ -218,6 +218,9 @@ pub mod default {
     pub const AUTH_QUERY: &str = "SELECT rolname, rolpassword, rolvaliduntil \
                                   FROM pg_catalog.pg_authid WHERE rolname = $1 AND rolcanlogin";
 
+    /// A role that is changed or dropped is so at once.
+    pub const AUTH_QUERY_CACHE: Duration = Duration::ZERO;
+
     pub const MODE: PoolMode = PoolMode::Transaction;
     pub const POOL_SIZE: u32 = 20;
     pub const MIN_POOL_SIZE: u32 = 0;
@@ -439,6 +442,11 @@ pub static TABLE: &[Row] = &[
         "The user that runs `query`."),
     row(AUTH, "query_database", Kind::Name, Preset::None, &["auth_dbname"],
         "The database that runs `query`; without it, the one the client asks for."),
+    row(AUTH, "query_cache", Kind::Duration { zero: Some("not at all") },
+        Preset::Duration(default::AUTH_QUERY_CACHE), &[],
+        "How long what `query` has found is used again. A password that is changed meanwhile, or a \
+         role that is dropped, goes on for so long; see \
+         [Users that are looked up](tls-and-authentication.md#users-that-are-looked-up)."),
     row(AUTH, "admin_users", Kind::Names, Preset::NoNames, &["admin_users"],
         "Users that may run every console command."),
     row(AUTH, "stats_users", Kind::Names, Preset::NoNames, &["stats_users"],

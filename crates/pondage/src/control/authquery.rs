@@ -1,28 +1,34 @@
 //! Asking a database for the secrets of its users (`auth.query`).
 //!
 //! ```text
-//! look_up -> queue of the (server, database, query_user) -> task with one connection
+//! look_up -> what is known -> queue of the (server, database, query_user) -> task with one connection
 //! ```
 //!
 //! The connection is the control plane's own. Nothing of a client ever reaches it but the name it
 //! asks for, as a bound parameter: no start-up parameter (CVE-2025-12819), no pasted text. Its
-//! search_path is pinned to pg_catalog. Look-ups are pipelined.
+//! search_path is pinned to pg_catalog. Look-ups are pipelined; those of one user at one moment are
+//! one query, whose answer is kept for as long as the configuration says ([`super::secrets`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, Semaphore};
 use tokio::time::Instant;
-use tokio_postgres::types::{FromSql, Type};
-use tokio_postgres::{Client, NoTls, Row, Statement};
+use tokio_postgres::types::Type;
+use tokio_postgres::{config, Client, Row, Statement};
 use wire::pg::auth::Secret;
 
 use super::dial::{Deadline, DialError, Dialer};
-use crate::config::{Config, Host, PoolConfig, Upstream};
+use super::secrets::{Answer, Ask, Found, Secrets, Until, ENTRIES_MAX};
+use super::transport::AsItIs;
+use crate::config::{AuthQuery, ChannelBinding, Config, Host, PoolConfig, Upstream};
 
 /// Look-ups that may wait for one connection; one more is refused.
 pub const LOOK_UPS_MAX: usize = 8192;
+
+/// Queries in flight on one connection; more wait.
+const IN_FLIGHT_MAX: usize = 64;
 
 /// Connections for look-ups at one time.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -33,93 +39,155 @@ const IDLE_MAX: Duration = Duration::from_secs(600);
 /// What a look-up takes at most when connect_timeout has no limit.
 const LIMIT_DEFAULT: Duration = Duration::from_secs(15);
 
-/// A user's secret; `None` when there is no such user, or none that may log in now.
-pub type Answer = Result<Option<Secret>, String>;
+/// What there is to say of a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookedUp {
+    /// `None` when there is no such user, or none that may log in now.
+    pub secret: Option<Secret>,
+    /// It was found, or asked for, a while ago.
+    pub kept: bool,
+}
 
-struct Ask {
+struct Query {
     user: String,
-    reply: oneshot::Sender<Answer>,
+    reply: oneshot::Sender<Result<Found, Failure>>,
+}
+
+/// Why a query has no answer.
+#[derive(Debug)]
+enum Failure {
+    /// The connection was lost meanwhile: the query does no harm and may be sent again.
+    Lost,
+    Other(String),
 }
 
 /// Which connection a look-up needs.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
     /// All of them: lists that begin alike may lead to different servers.
-    hosts: Vec<(Host, u16)>,
-    database: String,
-    user: String,
+    pub hosts: Vec<(Host, u16)>,
+    pub database: String,
+    pub user: String,
 }
 
 /// The connections for look-ups.
 pub struct AuthQueries {
     dialer: Arc<Dialer>,
     /// A plain mutex: held for a look or an insertion, never across an await.
-    queues: Mutex<HashMap<Key, mpsc::Sender<Ask>>>,
+    queues: Mutex<HashMap<Key, mpsc::Sender<Query>>>,
+    secrets: Secrets,
 }
 
 impl AuthQueries {
     pub fn new(dialer: Arc<Dialer>) -> AuthQueries {
-        AuthQueries { dialer, queues: Mutex::default() }
+        AuthQueries { dialer, queues: Mutex::default(), secrets: Secrets::default() }
     }
 
-    /// Asks the database of `pool` for the secret of `user`.
+    /// Asks the database of `pool` for the secret of `user`; `again`: what is known does not count.
     ///
     /// # Errors
     /// A line that a client may see: it names no address. The log has the whole story.
-    pub async fn look_up(&self, config: &Config, pool: &PoolConfig, user: String) -> Answer {
-        let Some((upstream, sql)) = query_place(config, pool) else {
+    pub async fn look_up(
+        &self,
+        config: &Config,
+        pool: &PoolConfig,
+        user: String,
+        again: bool,
+    ) -> Result<LookedUp, String> {
+        let Some(query) = &config.auth.query else {
             return Err("no auth.query is configured".to_owned());
         };
+        let upstream = query_place(config, query, pool);
         let limit = match pool.connect_timeout {
             Duration::ZERO => LIMIT_DEFAULT,
             limit => limit,
         };
-        let (reply, answer) = oneshot::channel();
-        self.enqueue(upstream, sql, limit, Ask { user, reply })?;
-        match tokio::time::timeout(limit, answer).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err("the connection for look-ups was lost".to_owned()),
-            Err(_) => Err(format!("the look-up took longer than {limit:?}")),
-        }
-    }
-
-    fn enqueue(
-        &self,
-        upstream: Upstream,
-        sql: String,
-        limit: Duration,
-        ask: Ask,
-    ) -> Result<(), String> {
         let key = Key {
             hosts: upstream.hosts(),
             database: upstream.database.clone(),
             user: upstream.user.clone(),
         };
+        let name = (key, user);
+        let found = |found: Found, kept| LookedUp { secret: found.now(), kept };
+        match self.secrets.ask(&name, again, Instant::now()) {
+            Ask::Known(known) => Ok(found(known, true)),
+            Ask::Full => Err(format!("more than {ENTRIES_MAX} users wait to be looked up")),
+            Ask::Wait(answer) => match tokio::time::timeout(limit, answer).await {
+                Ok(Ok(answer)) => answer.map(|answer| found(answer, true)),
+                Ok(Err(_)) => Err(LOST.to_owned()),
+                Err(_) => Err(late(limit)),
+            },
+            Ask::LookUp => {
+                let asking = Asking { secrets: &self.secrets, name: &name };
+                let task = Task { upstream, sql: query.sql.clone(), limit };
+                let answer = match tokio::time::timeout(limit, self.query(&name, &task)).await {
+                    Ok(answer) => answer,
+                    Err(_) => Err(late(limit)),
+                };
+                asking.secrets.answered(&name, &answer, query.cache, Instant::now());
+                answer.map(|answer| found(answer, false))
+            }
+        }
+    }
+
+    /// Runs the query, once more if the connection is lost meanwhile.
+    async fn query(&self, (key, user): &(Key, String), task: &Task) -> Answer {
+        for _ in 0..2 {
+            let (reply, answer) = oneshot::channel();
+            self.enqueue(key, task, Query { user: user.clone(), reply })?;
+            match answer.await {
+                Ok(Ok(found)) => return Ok(found),
+                Ok(Err(Failure::Other(why))) => return Err(why),
+                Ok(Err(Failure::Lost)) | Err(_) => {}
+            }
+        }
+        Err(LOST.to_owned())
+    }
+
+    fn enqueue(&self, key: &Key, task: &Task, query: Query) -> Result<(), String> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|_, queue| !queue.is_closed());
-        if !queues.contains_key(&key) && queues.len() >= CONNECTIONS_MAX {
+        if !queues.contains_key(key) && queues.len() >= CONNECTIONS_MAX {
             return Err(format!("look-ups run in {CONNECTIONS_MAX} databases already"));
         }
-        let queue = queues.entry(key).or_insert_with(|| {
-            let (queue, asks) = mpsc::channel(LOOK_UPS_MAX);
-            tokio::spawn(Task { upstream, sql, limit }.run(self.dialer.clone(), asks));
+        let queue = queues.entry(key.clone()).or_insert_with(|| {
+            let (queue, queries) = mpsc::channel(LOOK_UPS_MAX);
+            tokio::spawn(task.clone().run(self.dialer.clone(), queries));
             queue
         });
         // Its task can't end meanwhile: it runs on this thread.
         queue
-            .try_send(ask)
+            .try_send(query)
             .map_err(|_| format!("more than {LOOK_UPS_MAX} users wait to be looked up"))
     }
 
-    /// Closes every connection when its look-ups are answered (RELOAD).
+    /// Forgets what was found, and closes every connection when its look-ups are answered (RELOAD).
     pub fn forget(&self) {
+        self.secrets.forget();
         self.queues.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// Where the query of `pool`'s database runs, as whom, and the query.
-fn query_place(config: &Config, pool: &PoolConfig) -> Option<(Upstream, String)> {
-    let query = config.auth.query.as_ref()?;
+const LOST: &str = "the connection for look-ups was lost";
+
+fn late(limit: Duration) -> String {
+    format!("the look-up took longer than {limit:?}")
+}
+
+/// Somebody looks up a user: when he goes without an answer, those who wait hear so.
+struct Asking<'a> {
+    secrets: &'a Secrets,
+    name: &'a (Key, String),
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.secrets.given_up(self.name);
+    }
+}
+
+/// Where the query of `pool`'s database runs, and as whom.
+fn query_place(config: &Config, query: &AuthQuery, pool: &PoolConfig) -> Upstream {
     let mut upstream = pool.upstream.clone();
     if upstream.user != query.user {
         upstream.password = config.secret(&query.user).cloned();
@@ -128,9 +196,10 @@ fn query_place(config: &Config, pool: &PoolConfig) -> Option<(Upstream, String)>
     if let Some(database) = &query.database {
         upstream.database = database.clone();
     }
-    Some((upstream, query.sql.clone()))
+    upstream
 }
 
+#[derive(Clone)]
 struct Task {
     upstream: Upstream,
     sql: String,
@@ -139,29 +208,36 @@ struct Task {
 
 impl Task {
     /// Answers until the queue is closed or idle, or the connection can't be made again.
-    async fn run(self, dialer: Arc<Dialer>, mut asks: mpsc::Receiver<Ask>) {
+    async fn run(self, dialer: Arc<Dialer>, mut queries: mpsc::Receiver<Query>) {
         let mut live: Option<Arc<(Client, Statement)>> = None;
-        while let Ok(Some(ask)) = tokio::time::timeout(IDLE_MAX, asks.recv()).await {
+        let room = Arc::new(Semaphore::new(IN_FLIGHT_MAX));
+        while let Ok(Some(query)) = tokio::time::timeout(IDLE_MAX, queries.recv()).await {
             let connected = match live.take().filter(|live| !live.0.is_closed()) {
                 Some(live) => live,
                 None => match self.connect(&dialer).await {
                     Ok(made) => Arc::new(made),
-                    Err(why) => return refuse_all(ask, asks, &why),
+                    Err(why) => return refuse_all(query, queries, &why),
                 },
             };
             live = Some(connected.clone());
+            // The semaphore is never closed.
+            let permit = room.clone().acquire_owned().await;
             tokio::spawn(async move {
+                let _permit = permit;
                 let (client, statement) = &*connected;
-                let answer = match client.query(statement, &[&ask.user]).await {
-                    Ok(rows) => answer_of(&rows),
+                let answer = match client.query(statement, &[&query.user]).await {
+                    Ok(rows) => found(&rows).map_err(Failure::Other),
                     Err(error) => {
                         let why = reason(&error);
-                        tracing::warn!(event = "auth_query_failed", user = ask.user, error = why);
-                        Err("the query failed".to_owned())
+                        tracing::warn!(event = "auth_query_failed", user = query.user, error = why);
+                        Err(match is_lost(&error) {
+                            true => Failure::Lost,
+                            false => Failure::Other("the query failed".to_owned()),
+                        })
                     }
                 };
                 // Who asked may have given up.
-                let _ = ask.reply.send(answer);
+                let _ = query.reply.send(answer);
             });
         }
     }
@@ -226,16 +302,23 @@ impl Task {
     ) -> Result<(Client, Statement), Failed> {
         let failed = |at: String, why: String| Failed { at, why, refused: false };
         let dialed = dialed.map_err(|error| failed(error.at, error.why))?;
-        let mut config = tokio_postgres::Config::new();
-        config
+        let mut settings = tokio_postgres::Config::new();
+        settings
             .user(&self.upstream.user)
             .dbname(&self.upstream.database)
             .application_name("pondage auth_query")
             .options("-c search_path=pg_catalog")
-            // The connection is secured already, as the database's tls mode says.
-            .ssl_mode(tokio_postgres::config::SslMode::Disable);
+            // The connection is secured already, as the database's tls mode says: there is nothing
+            // to be asked for first.
+            .ssl_mode(config::SslMode::Require)
+            .ssl_negotiation(config::SslNegotiation::Direct)
+            .channel_binding(match self.upstream.tls.binding {
+                ChannelBinding::Disable => config::ChannelBinding::Disable,
+                ChannelBinding::Prefer => config::ChannelBinding::Prefer,
+                ChannelBinding::Require => config::ChannelBinding::Require,
+            });
         match &self.upstream.password {
-            Some(Secret::Plain(password)) => drop(config.password(password)),
+            Some(Secret::Plain(password)) => drop(settings.password(password)),
             Some(_) => {
                 let why = "the query user's own password has to be known, not its hash";
                 return Err(failed(dialed.at, why.to_owned()));
@@ -243,7 +326,7 @@ impl Task {
             None => {}
         }
         let work = async {
-            let (client, connection) = config.connect_raw(dialed.transport, NoTls).await?;
+            let (client, connection) = settings.connect_raw(dialed.transport, AsItIs).await?;
             // It ends with its client.
             tokio::spawn(async move {
                 if let Err(error) = connection.await {
@@ -284,11 +367,18 @@ fn reason(error: &tokio_postgres::Error) -> String {
     }
 }
 
-fn refuse_all(first: Ask, mut asks: mpsc::Receiver<Ask>, why: &str) {
-    asks.close();
-    let _ = first.reply.send(Err(why.to_owned()));
-    while let Ok(ask) = asks.try_recv() {
-        let _ = ask.reply.send(Err(why.to_owned()));
+/// The connection has ended, and with it the query.
+fn is_lost(error: &tokio_postgres::Error) -> bool {
+    // A server that ends it says so first: the class of operators' interventions.
+    let ended = |code: &str| code.starts_with("57P");
+    error.is_closed() || error.code().is_some_and(|code| ended(code.code()))
+}
+
+fn refuse_all(first: Query, mut queries: mpsc::Receiver<Query>, why: &str) {
+    queries.close();
+    let _ = first.reply.send(Err(Failure::Other(why.to_owned())));
+    while let Ok(query) = queries.try_recv() {
+        let _ = query.reply.send(Err(Failure::Other(why.to_owned())));
     }
 }
 
@@ -303,63 +393,21 @@ fn check(statement: &Statement) -> Result<(), String> {
     }
 }
 
-fn answer_of(rows: &[Row]) -> Answer {
+fn found(rows: &[Row]) -> Answer {
+    let nobody = Found { secret: None, until: None };
     let row = match rows {
-        [] => return Ok(None),
+        [] => return Ok(nobody),
         [row] => row,
         more => return Err(format!("auth.query gave {} rows, not one", more.len())),
     };
     let unreadable = |_| "auth.query gave columns that are not text".to_owned();
     let Some(stored) = row.try_get::<_, Option<&str>>(1).map_err(unreadable)? else {
-        return Ok(None);
+        return Ok(nobody);
     };
-    if row.columns().len() > 2 {
-        let until = row.try_get::<_, Option<Until>>(2).map_err(unreadable)?;
-        if until.is_some_and(|until| until.is_past(SystemTime::now())) {
-            return Ok(None);
-        }
-    }
-    Secret::parse(stored).map(Some).map_err(|error| error.to_string())
-}
-
-/// A timestamptz: microseconds since 2000-01-01 UTC; the largest and the smallest are infinite.
-///
-/// Source: `src/include/datatype/timestamp.h`.
-#[derive(Clone, Copy)]
-struct Until(i64);
-
-/// Microseconds from 1970 to 2000.
-const POSTGRES_EPOCH_MICROS: i128 = 946_684_800_000_000;
-
-impl Until {
-    /// Source: `get_role_password` in `src/backend/libpq/crypt.c`.
-    fn is_past(self, now: SystemTime) -> bool {
-        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
-        self.0 != i64::MAX
-            && i128::from(self.0) + POSTGRES_EPOCH_MICROS < i128::try_from(now).unwrap_or(i128::MAX)
-    }
-}
-
-impl FromSql<'_> for Until {
-    fn from_sql(_: &Type, raw: &[u8]) -> Result<Until, Box<dyn std::error::Error + Sync + Send>> {
-        Ok(Until(i64::from_be_bytes(raw.try_into()?)))
-    }
-
-    fn accepts(kind: &Type) -> bool {
-        *kind == Type::TIMESTAMPTZ
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_infinite_date_never_passes_and_a_past_one_has() {
-        let now = SystemTime::now();
-        assert!(!Until(i64::MAX).is_past(now));
-        assert!(Until(i64::MIN).is_past(now));
-        assert!(Until(0).is_past(now));
-        assert!(!Until(0).is_past(SystemTime::UNIX_EPOCH));
-    }
+    let until = match row.columns().len() {
+        ..=2 => None,
+        _ => row.try_get::<_, Option<Until>>(2).map_err(unreadable)?,
+    };
+    let secret = Secret::parse(stored).map_err(|error| error.to_string())?;
+    Ok(Found { secret: Some(secret), until })
 }

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use wire::pg::auth::Secret;
 use wire::pg::sqlstate;
 
+use super::authquery::LookedUp;
 use crate::config::{Config, PoolConfig, Upstream};
 use crate::hba::Subject;
 use crate::link::{Door, Ends, Link};
@@ -57,6 +58,8 @@ pub enum ToControl {
         client: Ref,
         config: Arc<PoolConfig>,
         user: String,
+        /// What is known from before does not count.
+        again: bool,
     },
     /// What is the user of the operating system called that has this number? Answered by
     /// [`ToWorker::PeerNamed`].
@@ -270,10 +273,10 @@ pub enum ToWorker {
         link: u64,
         result: Result<Box<Opened>, OpenError>,
     },
-    /// `Ok(None)`: the query knows no such user. The answer is already checked for VALID UNTIL.
+    /// The answer is already checked for VALID UNTIL.
     AuthAnswer {
         client: Ref,
-        answer: Result<Option<Secret>, String>,
+        answer: Result<LookedUp, String>,
     },
     /// An error: it has no name, or none could be had.
     PeerNamed {

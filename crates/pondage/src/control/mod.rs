@@ -33,6 +33,7 @@ mod pinning;
 pub mod predecessors;
 mod process;
 mod retiring;
+pub mod secrets;
 pub mod signals;
 pub mod tls;
 pub mod transport;
@@ -205,8 +206,9 @@ impl Control {
             ToControl::AcceptTls { door, worker, link, ends, began } => {
                 self.accept_tls(door, worker, link, ends, began).await;
             }
-            ToControl::AuthQuery { client, config, user } => {
-                let answer = self.auth_queries.look_up(&self.config.load(), &config, user).await;
+            ToControl::AuthQuery { client, config, user, again } => {
+                let now = self.config.load();
+                let answer = self.auth_queries.look_up(&now, &config, user, again).await;
                 self.tell(client.worker, ToWorker::AuthAnswer { client, answer });
             }
             ToControl::NamePeer { client, uid } => {
@@ -296,12 +298,26 @@ impl Control {
         password: Vec<u8>,
         secret: Option<Secret>,
     ) -> Result<bool, String> {
-        let secret = match secret {
-            Some(secret) => Some(secret),
-            None => self.auth_queries.look_up(&self.config.load(), config, user.clone()).await?,
+        let now = self.config.load();
+        let check = |secret: Option<Secret>| async {
+            let Some(secret) = secret else { return Ok(false) };
+            let right = self.dialer.keys.check(secret, user.clone(), password.clone()).await;
+            right.map_err(|error| error.to_string())
         };
-        let Some(secret) = secret else { return Ok(false) };
-        self.dialer.keys.check(secret, user, password).await.map_err(|error| error.to_string())
+        if secret.is_some() {
+            return check(secret).await;
+        }
+        let known = self.auth_queries.look_up(&now, config, user.clone(), false).await?;
+        let right = check(known.secret.clone()).await?;
+        if right || !known.kept {
+            return Ok(right);
+        }
+        // It may have changed since it was found.
+        let again = self.auth_queries.look_up(&now, config, user.clone(), true).await?;
+        if again.secret == known.secret {
+            return Ok(false);
+        }
+        check(again.secret).await
     }
 
     async fn accept_tls(&self, door: Door, worker: u8, link: Link, ends: Ends, began: Moment) {

@@ -4,12 +4,14 @@
 //! apart into a [`Link`] when a worker takes over. Nothing is lost on the way: ciphertext that was
 //! read but not yet decrypted stays in the TLS session, plaintext goes into [`Link::early`].
 
+use std::future::{ready, Ready};
 use std::io::{self, Read};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 
 use super::end_point;
 use crate::link::{Link, Socket};
@@ -102,6 +104,29 @@ impl Transport {
             }
         }
         Ok(Link { socket: wire.into_socket()?, tls, early })
+    }
+}
+
+/// What a connection of tokio-postgres's is bound to.
+impl TlsStream for Transport {
+    fn channel_binding(&self) -> ChannelBinding {
+        match self.end_point() {
+            Some(hash) => ChannelBinding::tls_server_end_point(hash),
+            None => ChannelBinding::none(),
+        }
+    }
+}
+
+/// Leaves to tokio-postgres a connection that is secured already, or is not to be.
+pub struct AsItIs;
+
+impl TlsConnect<Transport> for AsItIs {
+    type Stream = Transport;
+    type Error = io::Error;
+    type Future = Ready<io::Result<Transport>>;
+
+    fn connect(self, transport: Transport) -> Self::Future {
+        ready(Ok(transport))
     }
 }
 

@@ -173,6 +173,27 @@ pub struct Login {
     pub is_owner: bool,
     /// What the client proved itself with; right once it is accepted.
     pub proven: Option<Credential>,
+    /// Its secret was found a while ago and may have changed since.
+    kept: Option<Box<Kept>>,
+}
+
+/// A secret that was found a while ago.
+#[derive(Debug)]
+struct Kept {
+    secret: Option<Secret>,
+    /// What the client has answered, if that can be held against another secret.
+    answered: Answered,
+}
+
+#[derive(Debug)]
+enum Answered {
+    /// Nothing yet, or by SCRAM: the proof is made with the salt of that secret.
+    Nothing,
+    Password(Vec<u8>),
+    Md5 {
+        response: Vec<u8>,
+        salt: [u8; 4],
+    },
 }
 
 /// What is known of a user that SCRAM is done with.
@@ -213,6 +234,7 @@ impl Login {
             map: None,
             is_owner: false,
             proven: None,
+            kept: None,
         }
     }
 
@@ -325,6 +347,7 @@ impl Login {
             )));
         }
         let malformed = |error| Refused::protocol(format!("invalid password packet: {error}"));
+        self.note_answer(body);
         match std::mem::replace(&mut self.stage, Stage::AwaitCheck) {
             Stage::AwaitPassword { secret } => {
                 let password = frontend::password(body).map_err(malformed)?;
@@ -398,6 +421,52 @@ impl Login {
         }
         self.stage = Stage::Accepted;
         Ok(())
+    }
+
+    /// The secret of the challenge was found a while ago: before the client is refused for it,
+    /// [`Login::again`] is to be told what it is now.
+    pub fn is_kept(&mut self, secret: Option<Secret>) {
+        self.kept = Some(Box::new(Kept { secret, answered: Answered::Nothing }));
+    }
+
+    /// Whether a wrong proof may be due to a secret that has changed.
+    pub fn may_have_changed(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    fn note_answer(&mut self, body: &[u8]) {
+        let Some(kept) = &mut self.kept else { return };
+        kept.answered = match &self.stage {
+            Stage::AwaitPassword { .. } => Answered::Password(body.to_vec()),
+            Stage::AwaitMd5 { salt, .. } => Answered::Md5 { response: body.to_vec(), salt: *salt },
+            _ => Answered::Nothing,
+        };
+    }
+
+    /// The client's proof was wrong for the secret that was known; this is what it is now.
+    pub fn again(&mut self, secret: Option<Secret>) -> Result<Answer, Refused> {
+        let Some(kept) = self.kept.take() else { return Err(self.wrong_password()) };
+        if kept.secret == secret {
+            return Err(self.wrong_password());
+        }
+        let body = match (kept.answered, &secret) {
+            (Answered::Password(body), _) => {
+                self.stage = Stage::AwaitPassword { secret };
+                body
+            }
+            (Answered::Md5 { response, salt }, None | Some(Secret::Plain(_) | Secret::Md5(_))) => {
+                self.stage = Stage::AwaitMd5 { secret, salt };
+                response
+            }
+            _ => {
+                let user = &self.wish.user;
+                let message = format!("the password of user \"{user}\" has just been changed");
+                return Err(Refused::new(sqlstate::CANNOT_CONNECT_NOW, message)
+                    .hint("Connect again. [P0324]"));
+            }
+        };
+        // Neither needs a nonce, or has more to say.
+        self.answer(tag::PASSWORD, &body, "", &mut Vec::new())
     }
 
     fn accept(&mut self) -> Result<Answer, Refused> {

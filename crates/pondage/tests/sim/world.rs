@@ -129,7 +129,6 @@ impl World {
             })
             .collect();
         World {
-            plan,
             random,
             now: 1_000_000,
             common,
@@ -148,6 +147,7 @@ impl World {
             calm: false,
             unreachable: false,
             budget: plan.budget.filter(|_| begins == 0),
+            plan,
             paused: false,
             opened: 0,
             cancelled: 0,

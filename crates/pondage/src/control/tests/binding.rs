@@ -144,3 +144,32 @@ async fn who_shows_the_servers_certificate_without_its_key_is_found_out() {
         assert!(error.message.contains("TLS handshake failed"), "{error:?}");
     }
 }
+
+/// The connection for look-ups was encrypted, but not bound to anything.
+#[tokio::test]
+async fn look_ups_are_bound_as_their_databases_log_ins_are() {
+    let mut asking = super::lookups::Asking::start("looking").await;
+    let key = rcgen::KeyPair::generate().expect("key");
+    let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("names");
+    let certificate = params.self_signed(&key).expect("signed").pem();
+    let direct = asking.server.cluster.port();
+    let between = between(&asking.server, &certificate, &key).await;
+    let require = ChannelBinding::Require;
+    for (tls, binding, port, refused) in [
+        (no_tls(), ChannelBinding::Prefer, direct, None),
+        (no_tls(), require, direct, Some("channel binding")),
+        (encrypted(), require, direct, None),
+        (encrypted(), ChannelBinding::Disable, between, None),
+        (encrypted(), ChannelBinding::Prefer, between, Some("channel binding check failed")),
+        (encrypted(), require, between, Some("channel binding check failed")),
+    ] {
+        asking.pool.upstream.tls = ServerTls { binding, ..tls };
+        asking.pool.upstream.port = port;
+        asking.forget();
+        match (asking.ask("scram").await, refused) {
+            (Ok(secret), None) => assert!(secret.is_some(), "{binding:?}"),
+            (Err(said), Some(why)) => assert!(said.contains(why), "{binding:?}: {said}"),
+            (answer, _) => panic!("{binding:?}: {answer:?}"),
+        }
+    }
+}

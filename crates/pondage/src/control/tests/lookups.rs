@@ -7,7 +7,7 @@ use wire::pg::auth::Secret;
 
 use super::server::{tls, Server};
 use crate::config::{AuthQuery, Config, Host, PoolConfig, ServerTlsMode};
-use crate::control::authquery::{Answer, AuthQueries};
+use crate::control::authquery::{AuthQueries, LookedUp};
 use crate::control::dial::Dialer;
 use crate::control::messages::OpenKind;
 
@@ -23,28 +23,51 @@ CREATE ROLE nologin PASSWORD 'pencil';
 CREATE ROLE \"odd ' name\" LOGIN PASSWORD 'pencil';
 ";
 
-struct Asking {
-    server: Server,
+fn query(sql: &str, user: &str) -> AuthQuery {
+    let (sql, user) = (sql.to_owned(), user.to_owned());
+    AuthQuery { sql, user, database: None, cache: Duration::ZERO }
+}
+
+pub(super) type Answer = Result<Option<Secret>, String>;
+
+pub(super) struct Asking {
+    pub(super) server: Server,
     config: Config,
-    pool: PoolConfig,
+    pub(super) pool: PoolConfig,
     queries: AuthQueries,
 }
 
 impl Asking {
-    async fn start(password: &str) -> Asking {
+    pub(super) async fn start(password: &str) -> Asking {
         let server = Server::start().await;
         server.run(USERS).await;
         let text = format!("[users.looker]\npassword = \"{password}\"\n[databases.app]\n");
         let mut config = Config::from_text(&text).unwrap_or_else(|e| panic!("{e}"));
-        config.auth.query =
-            Some(AuthQuery { sql: QUERY.to_owned(), user: "looker".to_owned(), database: None });
+        config.auth.query = Some(query(QUERY, "looker"));
         let pool = server.config("scram");
         let queries = AuthQueries::new(Arc::new(Dialer::default()));
         Asking { server, config, pool, queries }
     }
 
-    async fn ask(&self, user: &str) -> Answer {
-        self.queries.look_up(&self.config, &self.pool, user.to_owned()).await
+    pub(super) async fn ask(&self, user: &str) -> Answer {
+        self.look_up(user, false).await.map(|found| found.secret)
+    }
+
+    async fn look_up(&self, user: &str, again: bool) -> Result<LookedUp, String> {
+        self.queries.look_up(&self.config, &self.pool, user.to_owned(), again).await
+    }
+
+    fn keep_for(&mut self, time: Duration) {
+        self.config.auth.query.as_mut().expect("a query").cache = time;
+    }
+
+    /// Queries that the database has seen.
+    async fn queries(&self) -> u64 {
+        self.server.value("SELECT last_value FROM asked").await.parse().expect("a number")
+    }
+
+    pub(super) fn forget(&self) {
+        self.queries.forget();
     }
 
     async fn knows(&self, user: &str) -> bool {
@@ -125,9 +148,7 @@ async fn a_look_up_that_fails_says_why_without_saying_where() {
     assert!(why.contains("password authentication failed"), "{why}");
     assert!(!why.contains("127.0.0.1"), "{why}");
 
-    let query = |sql: &str| {
-        Some(AuthQuery { sql: sql.to_owned(), user: "trusted".to_owned(), database: None })
-    };
+    let query = |sql: &str| Some(query(sql, "trusted"));
     asking.config.auth.query = query("SELECT 1");
     let why = asking.ask("scram").await.expect_err("no parameter");
     assert!(why.contains("auth.query must take one parameter"), "{why}");
@@ -185,4 +206,101 @@ async fn lists_that_begin_alike_have_their_own_look_ups() {
     assert!(asking.knows("scram").await && !asking.knows("only_here").await);
     asking.pool.upstream.several.others = second(other.cluster.port());
     assert!(asking.knows("only_here").await);
+}
+
+/// Counts itself.
+const COUNTING: &str = "SELECT rolname, rolpassword, rolvaliduntil FROM pg_authid \
+                        WHERE rolname = $1 AND rolcanlogin \
+                        AND nextval('public.asked') > 0";
+
+async fn counting() -> Asking {
+    let mut asking = Asking::start("looking").await;
+    asking.server.run("CREATE SEQUENCE public.asked").await;
+    // One number is taken, so that the others count.
+    asking.server.run("SELECT nextval('public.asked')").await;
+    asking.config.auth.query = Some(query(COUNTING, "looker"));
+    asking
+}
+
+#[tokio::test]
+async fn log_ins_of_one_user_at_one_moment_share_a_query() {
+    let mut asking = counting().await;
+    let answers = futures_all((0..200).map(|_| asking.ask("scram"))).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Some(_)))));
+    assert_eq!(asking.queries().await, 2, "one for all of them");
+    assert!(!asking.look_up("scram", false).await.expect("answer").kept, "nothing is kept");
+    assert_eq!(asking.queries().await, 3);
+    asking.keep_for(Duration::from_secs(600));
+    for (user, kept) in [("scram", false), ("scram", true), ("md5", false), ("scram", true)] {
+        let found = asking.look_up(user, false).await.expect("answer");
+        assert_eq!((found.secret.is_some(), found.kept), (true, kept), "{user}");
+    }
+    assert_eq!(asking.queries().await, 5);
+    asking.queries.forget();
+    assert!(!asking.look_up("scram", false).await.expect("answer").kept, "after a reload");
+}
+
+#[tokio::test]
+async fn what_is_kept_ends_with_valid_until_and_when_it_is_asked_again() {
+    let mut asking = counting().await;
+    asking.keep_for(Duration::from_secs(600));
+    asking.server.run("CREATE ROLE short LOGIN PASSWORD 'pencil'").await;
+    asking
+        .server
+        .run(
+            "DO $$ BEGIN EXECUTE format('ALTER ROLE short VALID UNTIL %L', \
+              clock_timestamp() + interval '3 seconds'); END $$",
+        )
+        .await;
+    assert!(asking.knows("short").await);
+    let before = asking.queries().await;
+    let began = Instant::now();
+    while asking.knows("short").await {
+        assert!(began.elapsed() < Duration::from_secs(30), "it is over");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert_eq!(asking.queries().await, before, "the date was known");
+    // Dropped and made anew with another password.
+    asking.server.run("DROP ROLE short").await;
+    assert_eq!(asking.look_up("short", true).await.expect("answer").secret, None);
+    asking.server.run("CREATE ROLE short LOGIN PASSWORD 'other'").await;
+    let known = asking.look_up("short", false).await.expect("answer");
+    assert!(known.secret.is_none() && known.kept, "that there is none is kept as well");
+    let secret = asking.look_up("short", true).await.expect("answer").secret.expect("secret");
+    assert!(secret.check_plain("short", b"other"));
+    let known = asking.look_up("short", false).await.expect("answer");
+    assert!(known.kept && known.secret == Some(secret));
+}
+
+#[tokio::test]
+async fn while_the_database_is_away_what_is_kept_goes_on_and_nothing_else() {
+    let mut asking = counting().await;
+    asking.keep_for(Duration::from_secs(600));
+    assert!(asking.knows("scram").await);
+    asking.pool.connect_timeout = Duration::from_secs(2);
+    asking.server.run("ALTER ROLE looker NOLOGIN").await;
+    let kill = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \
+                WHERE usename = 'looker'";
+    asking.server.run(kill).await;
+    assert!(asking.look_up("scram", false).await.expect("it is known").kept);
+    asking.look_up("md5", false).await.expect_err("nobody can be asked");
+    asking.look_up("scram", true).await.expect_err("nobody can be asked");
+    asking.server.run("ALTER ROLE looker LOGIN").await;
+    let began = Instant::now();
+    while asking.look_up("md5", false).await.is_err() {
+        assert!(began.elapsed() < Duration::from_secs(10), "no new connection");
+    }
+}
+
+/// The connection ended with the first look-up after it was killed.
+#[tokio::test]
+async fn a_connection_that_is_killed_costs_no_look_up() {
+    let asking = counting().await;
+    for round in 0..5 {
+        assert!(asking.knows("scram").await, "{round}");
+        let kill = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \
+                    WHERE usename = 'looker'";
+        asking.server.run(kill).await;
+    }
 }

@@ -92,3 +92,79 @@ fn who_is_lied_to_about_channel_binding_is_refused_as_by_postgresql() {
         assert_eq!(refused(Some(&HASH), mechanism, binding).0, violation, "{mechanism}");
     }
 }
+
+fn plain(password: &str) -> Option<Secret> {
+    Some(Secret::Plain(password.to_owned()))
+}
+
+/// A log-in whose secret was found a while ago has had this answer.
+fn failed(proof: Proof, known: Option<Secret>, answer: &[u8]) -> Login {
+    let mut login = Login::new();
+    login.wish.user = "app".to_owned();
+    login.is_kept(known.clone());
+    let chance = Chance { salt: [1; 4], nonce: NONCE, mock_key: &[2; 32] };
+    let sent = login.challenge(proof, known, None, &chance, &mut Vec::new());
+    assert_eq!(sent, Challenge::Sent);
+    let mut message = answer.to_vec();
+    message.push(0);
+    let refused = login.answer(tag::PASSWORD, &message, "", &mut Vec::new());
+    assert_eq!(refused.expect_err("wrong").code, sqlstate::INVALID_PASSWORD);
+    assert!(login.may_have_changed());
+    login
+}
+
+#[test]
+fn a_password_is_held_against_the_secret_as_it_is_now() {
+    for known in [plain("old"), None] {
+        let mut login = failed(Proof::Password, known.clone(), b"new");
+        assert!(matches!(login.again(plain("new")), Ok(Answer::Accepted)));
+        assert!(login.is_accepted() && login.proven.is_some());
+        let mut login = failed(Proof::Password, known.clone(), b"new");
+        let verifier = Secret::Scram(ScramVerifier::derive("new", b"salt", 16));
+        assert!(matches!(login.again(Some(verifier)), Ok(Answer::Check { .. })));
+        for now in [known.clone(), plain("newer")] {
+            let mut login = failed(Proof::Password, known.clone(), b"new");
+            let refused = login.again(now).expect_err("wrong");
+            assert_eq!(refused.code, sqlstate::INVALID_PASSWORD);
+            assert!(!login.may_have_changed(), "it is asked once");
+        }
+    }
+}
+
+#[test]
+fn an_md5_response_is_held_against_it_unless_that_can_do_scram_only() {
+    let response = wire::pg::auth::md5_response("app", "new", [1; 4]);
+    let failed = || failed(Proof::Md5, plain("old"), response.as_bytes());
+    assert!(matches!(failed().again(plain("new")), Ok(Answer::Accepted)));
+    let code = |now| failed().again(now).expect_err("wrong").code;
+    assert_eq!(code(plain("old")), sqlstate::INVALID_PASSWORD);
+    assert_eq!(code(None), sqlstate::INVALID_PASSWORD);
+    assert_eq!(code(secret()), sqlstate::CANNOT_CONNECT_NOW);
+}
+
+#[test]
+fn a_scram_proof_can_not_be_and_the_client_is_to_connect_again() {
+    let wrong = |now: Option<Secret>| {
+        let (mut login, _) = challenged(secret(), None);
+        login.is_kept(secret());
+        let (client, first) = ScramClient::start(NONCE, Binding::Unable);
+        let mut message = Vec::new();
+        frontend::put_sasl_initial(&mut message, SCRAM_SHA_256, &first);
+        let mut out = Vec::new();
+        login.answer(tag::PASSWORD, &message[5..], NONCE, &mut out).expect("goes on");
+        let Ok(Auth::SaslContinue(reply)) = auth(&out[5..]) else { panic!("{out:?}") };
+        let needs = client.server_first(reply).expect("server-first");
+        let keys = ScramKeys::derive("another", &needs.salt, needs.iterations);
+        message.clear();
+        frontend::put_sasl_response(&mut message, &needs.with_keys(&keys).1);
+        login.answer(tag::PASSWORD, &message[5..], NONCE, &mut out).expect_err("wrong");
+        login.again(now).expect_err("it can't be right")
+    };
+    assert_eq!(wrong(secret()).code, sqlstate::INVALID_PASSWORD);
+    let changed = Some(Secret::Scram(ScramVerifier::derive("another", b"pepper", 16)));
+    for now in [changed, None] {
+        let refused = wrong(now);
+        assert_eq!(refused.code, sqlstate::CANNOT_CONNECT_NOW);
+        assert!(refused.hint.is_some_and(|hint| hint.ends_with("[P0324]")));
+    }
+}

@@ -9,6 +9,7 @@ use wire::pg::{backend as reply, frame, sqlstate};
 use super::lending::user_of;
 use super::{replies, Count, Effect, Greeting, Plane};
 use crate::config::{ListenTlsMode, PoolConfig, Refusal};
+use crate::control::authquery::LookedUp;
 use crate::control::messages::{ConsoleUser, OpenError, Shutdown, ToControl, ToWorker};
 use crate::session::client::{Guest, Hold, Phase, NONE};
 use crate::session::login::{
@@ -149,7 +150,8 @@ impl Plane {
             Ok(config) => {
                 self.clients[slot].hold = Hold::Control;
                 let client = self.reference(slot);
-                self.effects.push(Effect::Control(ToControl::AuthQuery { client, config, user }));
+                let ask = ToControl::AuthQuery { client, config, user, again: false };
+                self.effects.push(Effect::Control(ask));
             }
             Err(Refusal::UnknownDatabase) => self.refuse(slot, &unknown_database(&database)),
         }
@@ -206,6 +208,10 @@ impl Plane {
         if !out.is_empty() {
             self.tell(slot, |to| to.extend_from_slice(&out));
         }
+        self.judged_proof(slot, answer);
+    }
+
+    fn judged_proof(&mut self, slot: u32, answer: Result<Answer, Refused>) {
         match answer {
             Ok(Answer::More) => {}
             Ok(Answer::Accepted) => self.accepted(slot),
@@ -217,8 +223,39 @@ impl Plane {
                 let check = ToControl::CheckPassword { client, user, password, secret };
                 self.effects.push(Effect::Control(check));
             }
-            Err(refused) => self.refuse(slot, &refused),
+            Err(refused) => self.refuse_proof(slot, &refused),
         }
+    }
+
+    /// A proof was wrong. If the secret was found a while ago it may have changed since.
+    fn refuse_proof(&mut self, slot: u32, refused: &Refused) {
+        let Phase::LoggingIn(login) = &self.clients[slot].phase else { return };
+        let wrong = refused.code == sqlstate::INVALID_PASSWORD;
+        let config = match wrong && login.may_have_changed() {
+            true => self.pool_config(&login.wish.database, &login.wish.user).ok(),
+            false => None,
+        };
+        let Some(config) = config else { return self.refuse(slot, refused) };
+        let user = login.wish.user.clone();
+        self.clients[slot].hold = Hold::Control;
+        let client = self.reference(slot);
+        let ask = ToControl::AuthQuery { client, config, user, again: true };
+        self.effects.push(Effect::Control(ask));
+    }
+
+    /// What the user's secret is, at its log-in or after a wrong proof.
+    fn looked_up(&mut self, slot: u32, LookedUp { secret, kept }: LookedUp) {
+        let Phase::LoggingIn(login) = &mut self.clients[slot].phase else { return };
+        if login.may_have_changed() {
+            self.clients[slot].hold = Hold::No;
+            let Phase::LoggingIn(login) = &mut self.clients[slot].phase else { return };
+            let answer = login.again(secret);
+            return self.judged_proof(slot, answer);
+        }
+        if kept {
+            login.is_kept(secret.clone());
+        }
+        self.challenge(slot, secret, None);
     }
 
     /// Answers of the control plane to a log-in.
@@ -229,7 +266,7 @@ impl Plane {
                     return;
                 }
                 match answer {
-                    Ok(secret) => self.challenge(client.slot, secret, None),
+                    Ok(found) => self.looked_up(client.slot, found),
                     Err(error) => {
                         let refused = Refused::new(
                             sqlstate::CONNECTION_FAILURE,
@@ -247,7 +284,7 @@ impl Plane {
                 let Phase::LoggingIn(login) = &mut found.phase else { return };
                 match login.checked(right) {
                     Ok(()) => self.accepted(client.slot),
-                    Err(refused) => self.refuse(client.slot, &refused),
+                    Err(refused) => self.refuse_proof(client.slot, &refused),
                 }
             }
             ToWorker::Derived { client, password, verifier } => {
