@@ -186,13 +186,26 @@ pub struct Limits {
     pub also: Vec<Ceiling>,
 }
 
+/// Who waits, and since when.
+#[derive(Debug, Clone, Copy)]
+struct Waiting<C> {
+    client: C,
+    since: Moment,
+    /// Parties take turns. Most pools have one only, which is 0.
+    party: usize,
+}
+
 /// One worker's part of a pool. `S` names a server, `C` a client.
 #[derive(Debug)]
 pub struct Pool<S, C> {
     shared: Arc<Shared>,
     /// The last one is lent first: a few busy servers stay warm, the others grow old and close.
     idle: Vec<S>,
-    waiting: VecDeque<(C, Moment)>,
+    waiting: VecDeque<Waiting<C>>,
+    /// Of those who wait, the ones that are of some party.
+    partisans: usize,
+    /// Whose turn it was.
+    served: usize,
     opening: u32,
     retry_at: Moment,
     failures: u32,
@@ -206,6 +219,8 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
             shared,
             idle: Vec::new(),
             waiting: VecDeque::new(),
+            partisans: 0,
+            served: 0,
             opening: 0,
             retry_at: Moment(0),
             failures: 0,
@@ -254,35 +269,50 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
     }
 
     /// Waits for a server, at the place of its arrival.
-    pub fn wait(&mut self, client: C, arrived: Moment) {
-        let place = self.waiting.partition_point(|(_, since)| *since <= arrived);
-        self.waiting.insert(place, (client, arrived));
+    pub fn wait(&mut self, client: C, arrived: Moment, party: usize) {
+        let place = self.waiting.partition_point(|one| one.since <= arrived);
+        self.waiting.insert(place, Waiting { client, since: arrived, party });
+        self.partisans += usize::from(party != 0);
     }
 
     /// Back to the head of the queue: its server died before anything was sent.
-    pub fn wait_first(&mut self, client: C, since: Moment) {
-        self.waiting.push_front((client, since));
+    pub fn wait_first(&mut self, client: C, since: Moment, party: usize) {
+        self.waiting.push_front(Waiting { client, since, party });
+        self.partisans += usize::from(party != 0);
     }
 
     pub fn leave(&mut self, client: C) {
-        if let Some(at) = self.waiting.iter().position(|(waiting, _)| *waiting == client) {
-            self.waiting.remove(at);
+        if let Some(at) = self.waiting.iter().position(|one| one.client == client) {
+            self.take_waiting(at);
         }
     }
 
-    /// Who has waited longest, and since when; it waits no more.
+    /// Who has waited longest, and since when; it waits no more. Of several parties the next is not
+    /// of the one that was served last, so that nobody stands behind another party's crowd.
     pub fn next_waiting(&mut self) -> Option<(C, Moment)> {
-        self.waiting.pop_front()
+        let at = match self.partisans {
+            0 => None,
+            _ => self.waiting.iter().position(|one| one.party != self.served),
+        };
+        let next = self.take_waiting(at.unwrap_or(0))?;
+        self.served = next.party;
+        Some((next.client, next.since))
+    }
+
+    fn take_waiting(&mut self, at: usize) -> Option<Waiting<C>> {
+        let one = self.waiting.remove(at)?;
+        self.partisans -= usize::from(one.party != 0);
+        Some(one)
     }
 
     pub fn oldest_waiting(&self) -> Option<(C, Moment)> {
-        self.waiting.front().copied()
+        self.waiting.front().map(|one| (one.client, one.since))
     }
 
     /// Those who have waited since `since` or longer.
     pub fn waiting_since(&self, since: Moment) -> Vec<C> {
-        let long = self.waiting.iter().take_while(|(_, began)| *began <= since);
-        long.map(|(client, _)| *client).collect()
+        let long = self.waiting.iter().take_while(|one| one.since <= since);
+        long.map(|one| one.client).collect()
     }
 
     /// Whether to open one more connection now; if so its place in the budget is taken. `extra`
@@ -400,7 +430,7 @@ mod tests {
     #[test]
     fn nobody_overtakes_a_waiting_client() {
         let mut pool = pool();
-        pool.wait(7, NOW);
+        pool.wait(7, NOW, 0);
         pool.rest(1);
         assert_eq!(pool.take(), None, "client 7 came first");
         assert_eq!(pool.next_waiting(), Some((7, NOW)));
@@ -411,10 +441,24 @@ mod tests {
     fn who_comes_late_to_the_queue_has_the_place_of_its_arrival() {
         let mut pool = pool();
         for (client, arrived) in [(1, 10), (2, 30), (3, 20), (4, 30), (5, 5)] {
-            pool.wait(client, Moment(arrived));
+            pool.wait(client, Moment(arrived), 0);
         }
         let order: Vec<u32> = std::iter::from_fn(|| pool.next_waiting()).map(|(c, _)| c).collect();
         assert_eq!(order, [5, 1, 3, 2, 4]);
+    }
+
+    #[test]
+    fn nobody_stands_behind_another_partys_crowd() {
+        let mut pool = pool();
+        for (client, party) in [(1, 7), (2, 7), (3, 7), (4, 0), (5, 9), (6, 7), (7, 9)] {
+            pool.wait(client, Moment(u64::from(client)), party);
+        }
+        pool.leave(3);
+        assert_eq!(pool.oldest_waiting(), Some((1, Moment(1))));
+        let order: Vec<u32> = std::iter::from_fn(|| pool.next_waiting()).map(|(c, _)| c).collect();
+        assert_eq!(order, [1, 4, 2, 5, 6, 7], "in turns, and in order of arrival in each party");
+        pool.wait_first(8, NOW, 9);
+        assert_eq!(pool.next_waiting(), Some((8, NOW)), "nobody else waits");
     }
 
     #[test]
@@ -422,7 +466,7 @@ mod tests {
         let mut pool = pool();
         assert!(!pool.open_one(&limits(2, 0), 0, NOW), "nobody waits");
         for client in 0..5 {
-            pool.wait(client, NOW);
+            pool.wait(client, NOW, 0);
         }
         assert!(pool.open_one(&limits(2, 0), 0, NOW));
         assert!(pool.open_one(&limits(2, 0), 0, NOW));
@@ -438,7 +482,7 @@ mod tests {
         let shared = Arc::new(Shared::default());
         let mut pools = [Pool::<u32, u32>::new(shared.clone()), Pool::new(shared)];
         for pool in &mut pools {
-            pool.wait(0, NOW);
+            pool.wait(0, NOW, 0);
         }
         assert!(pools[0].open_one(&limits(1, 0), 0, NOW));
         assert!(!pools[1].open_one(&limits(1, 0), 0, NOW));
@@ -452,8 +496,8 @@ mod tests {
         let ceiling = Ceiling { scope: Scope::Database, budget: database.clone(), limit: 1 };
         let limits = Limits { also: vec![ceiling], ..limits(5, 0) };
         let mut pool = pool();
-        pool.wait(0, NOW);
-        pool.wait(1, NOW);
+        pool.wait(0, NOW, 0);
+        pool.wait(1, NOW, 0);
         assert!(pool.open_one(&limits, 0, NOW));
         assert!(!pool.open_one(&limits, 0, NOW));
         assert_eq!((pool.shared().servers.taken(), database.taken()), (1, 1));
@@ -465,7 +509,7 @@ mod tests {
     #[test]
     fn after_a_failure_there_is_a_pause() {
         let mut pool = pool();
-        pool.wait(0, NOW);
+        pool.wait(0, NOW, 0);
         assert!(pool.open_one(&limits(1, 0), 0, NOW));
         pool.failed(&limits(1, 0), false, NOW);
         assert_eq!(pool.failures(), 1);
@@ -476,7 +520,7 @@ mod tests {
     #[test]
     fn where_the_server_has_no_room_the_pause_grows_to_eight_times() {
         let mut pool = pool();
-        pool.wait(0, NOW);
+        pool.wait(0, NOW, 0);
         let mut now = NOW;
         for pause in [1, 2, 4, 8, 8] {
             assert!(pool.open_one(&limits(1, 0), 0, now));
@@ -492,7 +536,7 @@ mod tests {
     #[test]
     fn while_others_lack_some_it_opens_no_more_than_its_share() {
         let mut pool = pool();
-        (0..5).for_each(|client| pool.wait(client, NOW));
+        (0..5).for_each(|client| pool.wait(client, NOW, 0));
         pool.shared().limit(Some(Part { share: 1, owes: 0 }));
         assert!(pool.open_one(&limits(4, 0), 0, NOW));
         assert!(!pool.open_one(&limits(4, 0), 0, NOW) && pool.is_short());

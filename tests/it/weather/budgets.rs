@@ -240,3 +240,33 @@ fn while_postgresql_has_no_room_clients_wait_for_it() {
         assert_eq!(waiting.join().expect("served"), "served");
     });
 }
+
+#[test]
+fn users_who_share_a_pool_take_turns_in_it() {
+    let database = cluster().database();
+    database.run("create sequence turns; grant all on turns to app");
+    let name = &database.name;
+    let config = Config::of(&database)
+        .set("auth.method", "trust")
+        .set("runtime.workers", 1)
+        .set(&format!("databases.{name}.user"), APP)
+        .set(&format!("databases.{name}.password"), APP_PASSWORD)
+        .set("pool.pool_size", 1);
+    let gateway = Gateway::start(config);
+    let mut holder = client(&gateway, "ann", &database);
+    holder.run("begin; select 1");
+    let mut clients: Vec<_> = (0..10).map(|_| client(&gateway, "ann", &database)).collect();
+    clients.push(client(&gateway, "bob", &database));
+    for client in &mut clients {
+        client.put(|out| frontend::put_query(out, "select nextval('turns')"));
+    }
+    wait::until("all of them to wait", || {
+        let rows = gateway.show("blockers");
+        rows.first().is_some_and(|row| row["waiting"] == "11" && row["holder_user"] == "ann")
+    });
+    holder.run("commit");
+    let turn = |client: &mut WireClient| client.until_ready()[1].values()[0].clone();
+    let turns: Vec<_> = clients.iter_mut().map(turn).collect();
+    let bobs = turns[10].as_deref().and_then(|turn| turn.parse::<u32>().ok());
+    assert!(bobs.is_some_and(|turn| turn <= 2), "ten came before: {turns:?}");
+}

@@ -75,7 +75,7 @@ fn blocker(holder: &Holder, now: Moment) -> [Value; BLOCKER_COLUMNS] {
     [
         client.map_or(Value::Null, |client| Value::from(client.id)),
         Value::text(holder.pool.database.clone()),
-        Value::text(holder.pool.user.clone()),
+        Value::text(client.map_or(&holder.pool.user, |client| &client.user).clone()),
         Value::optional(client.map(|client| client.application_name.clone())),
         addr,
         port,
@@ -110,7 +110,12 @@ mod tests {
         let application_name = "nightly".to_owned();
         Holder {
             pool: PoolName { database: database.to_owned(), user: "web".to_owned() },
-            client: Some(HoldingClient { id: client, application_name, ends }),
+            client: Some(HoldingClient {
+                id: client,
+                user: "ann".to_owned(),
+                application_name,
+                ends,
+            }),
             state: "idle in transaction",
             state_since: Moment(since + 500_000),
             since: Moment(since),
@@ -143,6 +148,7 @@ mod tests {
         assert_eq!(shown(&pools, &workers), ["app 2 pool_size 3", "app 2 pool_size 1"]);
         let rows = rows(&pools, &workers);
         assert_eq!(rows[0][12..14], [Value::Tenths(85), Value::Tenths(90)]);
+        assert_eq!(rows[0][6..8], [Value::text("app"), Value::text("ann")]);
         assert_eq!(rows[0][9..11], [Value::text("10.0.0.9"), Value::Int(40_000)]);
     }
 

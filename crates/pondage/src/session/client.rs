@@ -189,6 +189,11 @@ impl Client {
         self.has_server() || self.unit.is_some() || self.hold == Hold::Listens
     }
 
+    /// The users of a shared pool take turns.
+    pub fn party(&self) -> usize {
+        self.guest.as_ref().map_or(0, |guest| Arc::as_ptr(&guest.clients) as usize)
+    }
+
     pub fn names(&mut self) -> &mut Names {
         self.names.get_or_insert_default()
     }

@@ -31,6 +31,8 @@ pub struct Holder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldingClient {
     pub id: u64,
+    /// As whom it has logged in.
+    pub user: String,
     pub application_name: String,
     pub ends: Ends,
 }

@@ -5,6 +5,7 @@ use backend::pool::Ceiling;
 use wire::pg::backend::TxStatus;
 use wire::pg::sqlstate;
 
+use super::lending::user_of;
 use super::report::cut;
 use super::timers::plain;
 use super::{Place, Plane, PoolState, Preparing, ServerConn, OUT_BYTES_HIGH};
@@ -113,7 +114,7 @@ impl Plane {
         let Some(client) = &holder.client else {
             return format!("; oldest holder: {state} for {:.0} s", seconds(*state_since));
         };
-        let HoldingClient { id, application_name, ends } = client;
+        let HoldingClient { id, user, application_name, ends } = client;
         let from = match ends {
             Ends::Tcp { remote, .. } => remote.to_string(),
             Ends::Unix { .. } => "a Unix socket".to_owned(),
@@ -124,9 +125,8 @@ impl Plane {
         };
         format!(
             "; oldest holder: client {id}, application_name \"{application_name}\", {state} for \
-             {:.0} s, user \"{}\"{other} from {from}, has had it for {:.0} s",
+             {:.0} s, user \"{user}\"{other} from {from}, has had it for {:.0} s",
             seconds(*state_since),
-            holder.pool.user,
             seconds(holder.since)
         )
     }
@@ -163,6 +163,7 @@ impl Plane {
         let shape = client.and_then(|client| pool.shapes.get(client.asking));
         let client = client.map(|client| HoldingClient {
             id: client.id,
+            user: user_of(client, pool).to_owned(),
             application_name: client.settings.get("application_name").unwrap_or("").to_owned(),
             ends: client.ends,
         });

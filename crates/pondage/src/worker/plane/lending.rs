@@ -165,8 +165,9 @@ impl Plane {
             self.attach(slot, server, now);
             return self.clients.get(slot).is_some_and(|client| client.hold == Hold::No);
         }
-        pool.pool.wait(slot, now);
-        self.clients[slot].hold = Hold::Waiting;
+        let client = &mut self.clients[slot];
+        pool.pool.wait(slot, now, client.party());
+        client.hold = Hold::Waiting;
         self.open_more(at);
         false
     }
@@ -305,7 +306,8 @@ impl Plane {
         self.servers[server].client = NONE;
         self.close_server(server);
         if asks {
-            self.pools[at as usize].pool.wait_first(slot, since);
+            let party = self.clients[slot].party();
+            self.pools[at as usize].pool.wait_first(slot, since, party);
         }
         self.serve(at);
     }

@@ -136,7 +136,7 @@ impl Plane {
     fn queue_up(&mut self, at: u32, group: usize, slot: u32, arrived: Moment) {
         let pool = &mut self.pools[at as usize];
         pool.company.groups[group].queued = Some(slot);
-        pool.pool.wait(slot, arrived);
+        pool.pool.wait(slot, arrived, self.clients[slot].party());
         self.open_more(at);
     }
 
