@@ -1,6 +1,8 @@
 //! Several hosts of one database: a primary and its standby, and what happens when the primary is
 //! lost.
 
+mod probing;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::kit::cluster::{Cluster, APP, APP_PASSWORD};

@@ -232,6 +232,9 @@ pub enum Event<'a> {
     Redefined,
     /// Others see what has been defined, new tables among it. This, too, is no owner's business.
     Defined,
+    /// The server has refused a write as one that only reads, or ends, starts or recovers: it may be
+    /// another thing than it was. Whoever hears that, it is no owner's business.
+    Turned,
     /// An ErrorResponse that the owner has seen.
     Error,
     /// What this statement was planned for is defined otherwise now. The owner is told so, or by

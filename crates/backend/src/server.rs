@@ -27,7 +27,7 @@ use crate::residents::{is_place, Residents};
 use crate::settings::Settings;
 use crate::statement::Prepared;
 pub use collecting::{Row, ROWS_MAX};
-use errors::is_fatal;
+use errors::{is_fatal, is_turned};
 
 /// A reply that has to be looked at whole may have this many bytes. ParameterStatus is the only
 /// one that can be long (a `search_path`, an `application_name`).
@@ -730,6 +730,9 @@ impl Server {
                 self.parameter_status(body, head, replies)?;
             }
             tag::ERROR if is_fatal(body) => {
+                if is_turned(body) {
+                    replies.event(holder, Event::Turned);
+                }
                 let whole = frame::HEADER_BYTES + body.len() < ERROR_HEAD_BYTES;
                 let message = whole.then(|| errors::message(tag, body));
                 self.last_words = LastWords::Kept(message.unwrap_or_default());

@@ -10,6 +10,7 @@ pub mod control;
 pub mod demo;
 mod der;
 pub mod hba;
+pub mod hosts;
 pub mod http;
 pub mod link;
 pub mod logging;

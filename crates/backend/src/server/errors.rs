@@ -25,6 +25,9 @@ impl Server {
         replies: &mut impl Replies,
     ) -> Verdict {
         let rejects = self.rejects(head, body);
+        if is_turned(body) {
+            replies.event(head.owner, Event::Turned);
+        }
         if is_fatal(body) {
             self.last_words = LastWords::ToldTo(match (head.fate, &rejects) {
                 (Fate::Forward | Fate::HideSuccess, Rejects::No) => head.owner,
@@ -179,6 +182,13 @@ pub(super) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
     message.extend_from_slice(body);
     message
+}
+
+/// What one that writes and stays says to nobody, unless a client wants to read only.
+pub(super) fn is_turned(error: &[u8]) -> bool {
+    let fields = messages::error_fields(error).ok();
+    let code = fields.as_ref().and_then(|fields| fields.code());
+    code.is_some_and(|code| code == sqlstate::READ_ONLY_SQL_TRANSACTION || code.starts_with("57P"))
 }
 
 pub(super) fn is_fatal(error: &[u8]) -> bool {

@@ -1,6 +1,7 @@
 //! Several hosts of one database: which they are, which of them will do, whose turn it is.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::options::default;
 use super::report::{Code, Problem};
@@ -15,8 +16,36 @@ pub struct Several {
     /// The others, by name or address; empty with one host.
     pub others: Vec<(Host, u16)>,
     pub target: SessionAttrs,
-    /// New servers go to the hosts in turn, not to the one that did last time.
-    pub in_turn: bool,
+    pub balance: Balance,
+    /// Each host is asked so often what it is. Zero: never.
+    pub check: Duration,
+}
+
+/// To which of several hosts new servers go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Balance {
+    /// To the one that did last time.
+    #[default]
+    Disable,
+    RoundRobin,
+    LeastConnections,
+}
+
+impl Balance {
+    pub const WORDS: &'static [&'static str] = &["disable", "round-robin", "least-connections"];
+
+    pub fn from_name(name: &str) -> Option<Balance> {
+        Some(match name {
+            "disable" => Balance::Disable,
+            "round-robin" => Balance::RoundRobin,
+            "least-connections" => Balance::LeastConnections,
+            _ => return None,
+        })
+    }
+
+    pub const fn name(self) -> &'static str {
+        Self::WORDS[self as usize]
+    }
 }
 
 /// libpq's `target_session_attrs`.
@@ -50,6 +79,26 @@ impl SessionAttrs {
     pub const fn name(self) -> &'static str {
         Self::WORDS[self as usize]
     }
+}
+
+impl super::UpstreamOptions {
+    /// All of them, in their order.
+    pub fn hosts(&self) -> Vec<(Host, u16)> {
+        all(&self.host, self.port, &self.several)
+    }
+}
+
+impl super::Upstream {
+    /// All of them, in their order.
+    pub fn hosts(&self) -> Vec<(Host, u16)> {
+        all(&self.host, self.port, &self.several)
+    }
+}
+
+fn all(host: &Host, port: u16, several: &Several) -> Vec<(Host, u16)> {
+    let mut hosts = vec![(host.clone(), port)];
+    hosts.extend(several.others.iter().cloned());
+    hosts
 }
 
 /// The hosts of a database with their ports, at least one.

@@ -37,7 +37,7 @@ mod words;
 pub use definition::{Definition, Head};
 pub use environment::Environment;
 pub use files::FILE_MAX;
-pub use hosts::{SessionAttrs, Several};
+pub use hosts::{Balance, SessionAttrs, Several};
 pub use load::{reload, set, Flags, Inputs};
 pub use mirror::{MirrorDefinition, TableName};
 pub use pgbouncer::{import, options_of_pgbouncer, Imported};

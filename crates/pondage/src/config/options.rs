@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use super::value::{Kind, Value};
 use super::{
-    AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenMode,
-    ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerProtocol, ServerTlsMode, SessionAttrs,
+    AuthMethod, Balance, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness,
+    ListenMode, ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerProtocol, ServerTlsMode,
+    SessionAttrs,
 };
 
 /// Where an option may stand.
@@ -231,6 +232,7 @@ pub mod default {
     pub const SERVER_LOGIN_RETRY: Duration = Duration::from_secs(1);
     pub const SERVER_LIFETIME: Duration = Duration::from_secs(3600);
     pub const SERVER_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+    pub const HOST_CHECK_INTERVAL: Duration = Duration::from_secs(1);
     pub const SERVER_CHECK_DELAY: Duration = Duration::from_secs(30);
     pub const SERVER_CHECK_QUERY: &str = "";
     pub const SERVER_RESET_QUERY: &str = "DISCARD ALL";
@@ -566,10 +568,14 @@ pub static TABLE: &[Row] = &[
     row(DATABASE, "target_session_attrs", Kind::Choice(SessionAttrs::WORDS),
         Preset::Text(SessionAttrs::Any.name()), &[],
         "Which servers will do, with the meanings of libpq; all but `any` need PostgreSQL 14."),
-    row(DATABASE, "load_balance_hosts", Kind::Choice(&["disable", "round-robin"]),
-        Preset::Text("disable"), &["load_balance_hosts"],
-        "Of a list of hosts, whether new connections go to the one that did last time, or to all \
-         in turn."),
+    row(DATABASE, "load_balance_hosts", Kind::Choice(Balance::WORDS),
+        Preset::Text(Balance::Disable.name()), &["load_balance_hosts"],
+        "Of a list of hosts, whether new connections go to the one that did last time, to all in \
+         turn, or to the one with the fewest connections of this process."),
+    row(DATABASE, "host_check_interval", NEVER, Preset::Duration(default::HOST_CHECK_INTERVAL),
+        &[],
+        "Each host of a list is asked this often whether it is there, what it is and how far it \
+         is, on one connection that is kept."),
     row(DATABASE, "dbname", Kind::Name, Preset::None, &["dbname"],
         "The server's name for the database; without it, the name the client asks for."),
     row(DATABASE, "user", Kind::Name, Preset::None, &["user"],

@@ -34,6 +34,17 @@ const POOLS: &[Column] = columns! {
     Text: "pool_mode" "load_balance_hosts";
 };
 
+const HOSTS: &[Column] = columns! {
+    Text: "database" "host";
+    Int4: "port";
+    Text: "address" "role" "state" "banned_until" "why";
+    Int4: "connections";
+    Text: "position";
+    Int8: "lag_bytes" "lag_ms";
+    Text: "last_probe";
+    Int8: "probe_us" "probes" "failed_probes" "bans";
+};
+
 const USERS: &[Column] = columns! {
     Text: "name" "pool_size" "reserve_pool_size" "pool_mode";
     Int4: "max_user_connections" "current_connections" "max_user_client_connections"
@@ -221,6 +232,7 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::Mirrors => MIRRORS,
         Show::Procedures => PROCEDURES,
         Show::Channels => CHANNELS,
+        Show::Hosts => HOSTS,
     })
 }
 

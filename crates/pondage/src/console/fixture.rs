@@ -16,6 +16,8 @@ use crate::config::{Config, MirrorDefinition, PoolConfig};
 use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToWorker};
 use crate::control::mirrors::{self, Unfit};
+use crate::control::spots;
+use crate::hosts::Role;
 use crate::link::Ends;
 use crate::procedures::{Known, Procedure, Procedures};
 use crate::route::Cacheable;
@@ -119,6 +121,7 @@ pub struct Fake {
     pub redis: Mutex<Option<Snapshot>>,
     pub caches: Registry,
     pub streams: Mutex<Vec<Standing>>,
+    pub hosts: Mutex<Vec<spots::Standing>>,
     pub pins: mirrors::Registry,
     /// With their databases.
     pub mirrors: Mutex<Vec<(String, MirrorInfo)>>,
@@ -140,6 +143,7 @@ impl Fake {
             redis: Mutex::default(),
             caches: Registry::default(),
             streams: Mutex::default(),
+            hosts: Mutex::default(),
             pins: mirrors::Registry::default(),
             mirrors: Mutex::default(),
             procedures: Procedures::default(),
@@ -236,6 +240,10 @@ impl Process for Fake {
         Box::pin(async move { judged })
     }
 
+    fn hosts(&self) -> Vec<spots::Standing> {
+        self.hosts.lock().expect("not poisoned").clone()
+    }
+
     fn streams(&self) -> Vec<Standing> {
         self.streams.lock().expect("not poisoned").clone()
     }
@@ -292,6 +300,28 @@ pub fn answer_snapshots(mut inbox: Inbox, snapshot: WorkerSnapshot) {
 /// A stream that is being connected.
 pub fn stream(database: &str) -> Standing {
     Standing::new(database, PUBLICATION)
+}
+
+/// A standby that is behind, and was just banned.
+pub fn host(database: &str) -> spots::Standing {
+    spots::Standing {
+        database: database.to_owned(),
+        host: "db2".to_owned(),
+        port: 5433,
+        address: Some(([10, 0, 0, 7], 5433).into()),
+        role: Some(Role::Standby),
+        banned_until: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(60)),
+        why: "no answer within 5000 ms".to_owned(),
+        connections: 3,
+        lag_bytes: Some(4_096),
+        lag: Some(Duration::from_millis(1_500)),
+        position: 0x1_0000_00a0,
+        probed: Some(SystemTime::UNIX_EPOCH),
+        probe_took: Duration::from_micros(800),
+        probes: 9,
+        failed_probes: 2,
+        bans: 1,
+    }
 }
 
 /// The mirror of table 7.

@@ -27,6 +27,7 @@ use crate::config::{Code, Config, MirrorDefinition, PoolConfig, Report};
 use crate::control::caches::Registry;
 use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
 use crate::control::mirrors::{self, Unfit};
+use crate::control::spots;
 use crate::procedures::{Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::Standing;
@@ -38,6 +39,7 @@ pub mod caching;
 pub mod channels;
 pub mod columns;
 pub mod command;
+pub mod hosts;
 pub mod mirroring;
 pub mod operator;
 pub mod procedure_commands;
@@ -130,6 +132,9 @@ pub trait Process: Send + Sync + 'static {
 
     /// The streams of changes, one for each database that is followed.
     fn streams(&self) -> Vec<Standing>;
+
+    /// The hosts of databases that have several.
+    fn hosts(&self) -> Vec<spots::Standing>;
 
     /// Tables that somebody wants mirrored.
     fn pins(&self) -> &mirrors::Registry;

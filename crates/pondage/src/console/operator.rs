@@ -208,6 +208,10 @@ impl Operator {
             mirrors.retain(|(database, _)| *database == who.database);
             pins.retain(|pin| pin.database == who.database);
         }
+        let mut hosts = self.process.hosts();
+        if !is_console(&who.database) {
+            hosts.retain(|host| host.database == who.database);
+        }
         let redis = self.process.redis(show == Show::RedisClients);
         let facts = Facts {
             config: &config,
@@ -218,6 +222,7 @@ impl Operator {
             redis: redis.as_ref(),
             caches: &caches,
             streams: &streams,
+            hosts: &hosts,
             mirrors: &mirrors,
             pins: &pins,
             procedures: &procedures,

@@ -12,11 +12,12 @@ use super::operator::Switches;
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
 use super::{
-    blockers, caching, channels, columns, mirroring, procedures, queries, redis, streams, view,
+    blockers, caching, channels, columns, hosts, mirroring, procedures, queries, redis, streams, view,
 };
 use crate::config::{Config, Host, PoolOptions};
 use crate::control::caches::CacheInfo;
 use crate::control::mirrors::Pin;
+use crate::control::spots;
 use crate::link::Ends;
 use crate::procedures::Procedure;
 use crate::stream::Standing;
@@ -34,6 +35,8 @@ pub struct Facts<'a> {
     /// In order of databases and names.
     pub caches: &'a [Arc<CacheInfo>],
     pub streams: &'a [Standing],
+    /// In order of databases.
+    pub hosts: &'a [spots::Standing],
     /// With their databases.
     pub mirrors: &'a [(String, MirrorInfo)],
     /// In order of databases and names.
@@ -91,6 +94,7 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::Procedures => procedures::rows(facts),
         Show::Channels => channels::rows(facts.workers),
         Show::Streams => facts.streams.iter().map(streams::row).collect(),
+        Show::Hosts => facts.hosts.iter().map(hosts::row).collect(),
         Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),
     };
     Some(Table { columns: columns.into(), rows })

@@ -49,6 +49,7 @@ impl Given {
             mirrors: &[],
             pins: &[],
             streams: &[],
+            hosts: &[],
             procedures: &[],
             kept: cache::store::Standing { entries: 7, bytes: 7_000, limit: 9_000, evicted: 3 },
             redis: self.redis.as_ref(),

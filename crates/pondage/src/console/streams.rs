@@ -68,7 +68,7 @@ fn since(state: &State) -> Option<SystemTime> {
 }
 
 /// As PostgreSQL writes a place in its log.
-fn position(lsn: u64) -> String {
+pub fn position(lsn: u64) -> String {
     format!("{:X}/{:X}", lsn >> 32, lsn & 0xffff_ffff)
 }
 

@@ -22,7 +22,9 @@ use wire::pg::auth::Secret;
 use super::dial::{Deadline, DialError, Dialer};
 use super::secrets::{Answer, Ask, Found, Secrets, Until, ENTRIES_MAX};
 use super::transport::AsItIs;
-use crate::config::{AuthQuery, ChannelBinding, Config, Host, PoolConfig, Upstream};
+use crate::config::{
+    AuthQuery, ChannelBinding, Config, Host, PoolConfig, SessionAttrs, Upstream,
+};
 
 /// Look-ups that may wait for one connection; one more is refused.
 pub const LOOK_UPS_MAX: usize = 8192;
@@ -245,8 +247,8 @@ impl Task {
     /// Any host of the database can answer.
     async fn connect(&self, dialer: &Dialer) -> Result<(Client, Statement), String> {
         let mut answer = Err("there is no host".to_owned());
-        for place in dialer.turns.order(&self.upstream, Instant::now()) {
-            let (upstream, sql) = (self.upstream.at(place), self.sql.clone());
+        for spot in dialer.spots.order(&self.upstream, SessionAttrs::Any, Instant::now()) {
+            let (upstream, sql) = (self.upstream.at(spot.place), self.sql.clone());
             let task = Task { upstream, sql, limit: self.limit };
             answer = task.connect_here(dialer).await;
             if answer.is_ok() {

@@ -22,8 +22,8 @@ use tokio_rustls::TlsConnector;
 use wire::pg::startup;
 
 use super::client_tls::ClientTls;
-use super::hosts::Turns;
 use super::keys::KeyCache;
+use super::spots::Spots;
 use super::transport::{Transport, Wire};
 use crate::config::{ChannelBinding, Host, ServerTlsMode, Upstream};
 use crate::link::Ends;
@@ -52,7 +52,7 @@ pub struct Dialer {
     pub tls: ClientTls,
     pub keys: KeyCache,
     pub opening: Semaphore,
-    pub(super) turns: Turns,
+    pub(super) spots: Spots,
     /// Who was refused over the Unix socket of `localhost` (pg_hba.conf may ask for `peer` there)
     /// and so goes by TCP until the next RELOAD. A plain mutex: never held across an await.
     refused: Mutex<HashSet<(u16, String, String)>>,
@@ -125,7 +125,7 @@ impl Default for Dialer {
             tls: ClientTls::default(),
             keys: KeyCache::default(),
             opening: Semaphore::new(OPENING_MAX),
-            turns: Turns::default(),
+            spots: Spots::default(),
             refused: Mutex::default(),
         }
     }

@@ -1,13 +1,12 @@
 //! Databases with several hosts: in which order they are tried, and which of them will do.
 //!
 //! Every new connection goes round the hosts until one accepts it and is what
-//! `target_session_attrs` asks for. The first try is for the host that did last time (or, with
-//! `load_balance_hosts = "round-robin"`, for the next one), so that a host that is down costs
-//! others nothing; one that could not be reached is tried last for a while. What a server is, it
-//! reports itself at log-in, from PostgreSQL 14 on.
+//! `target_session_attrs` asks for. The first try is for the host that did last time, for the next
+//! one, or for the one with the fewest connections, as `load_balance_hosts` says; one that is known
+//! to be something else comes later, and one that is banned last. What a server is, it reports
+//! itself at log-in, from PostgreSQL 14 on, and to the prober (see `probing.rs`).
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use backend::login::{Credential, LoggedIn};
@@ -16,94 +15,17 @@ use tokio::time::Instant;
 use super::dial::Dialer;
 use super::messages::{OpenError, OpenKind};
 use super::open::{Session, UNREACHED};
-use crate::config::{Host, PoolConfig, SessionAttrs, Upstream};
+use super::spots::{Asker, Spot};
+use crate::config::{PoolConfig, SessionAttrs, Upstream};
+use crate::hosts::{Role, Seat};
 
-/// Most lists of hosts that are remembered.
-const LISTS_MAX: usize = 4096;
-
-/// A host that could not be reached is tried last for a second, then twice as long after each
-/// further failure, up to a minute.
-const LAST_FOR: Duration = Duration::from_secs(1);
-const LAST_FOR_MAX: Duration = Duration::from_secs(60);
-
-/// What is known of each list of hosts. A plain mutex: never held across an await. A RELOAD
-/// forgets nothing of it: an old primary that is back must not be the first again.
-#[derive(Default)]
-pub struct Turns(Mutex<HashMap<Vec<(Host, u16)>, Hosts>>);
-
-/// One list.
-#[derive(Debug, Default)]
-struct Hosts {
-    /// The place of the first to try.
-    first: usize,
-    /// By place.
-    health: Vec<Health>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Health {
-    /// In a row.
-    failures: u32,
-    last_until: Option<Instant>,
-}
-
-impl Hosts {
-    fn new(count: usize) -> Hosts {
-        Hosts { first: 0, health: vec![Health::default(); count] }
-    }
-
-    /// All places: none is left out, those that failed lately come last.
-    fn order(&mut self, in_turn: bool, now: Instant) -> Vec<usize> {
-        let count = self.health.len();
-        let mut order: Vec<usize> = (0..count).map(|at| (self.first + at) % count).collect();
-        if in_turn {
-            self.first = (self.first + 1) % count;
-        }
-        order.sort_by_key(|at| self.health[*at].last_until.is_some_and(|until| now < until));
-        order
-    }
-
-    fn failed(&mut self, place: usize, now: Instant) {
-        let Some(health) = self.health.get_mut(place) else { return };
-        let pause = LAST_FOR.saturating_mul(1 << health.failures.min(6)).min(LAST_FOR_MAX);
-        health.failures = health.failures.saturating_add(1);
-        health.last_until = Some(now + pause);
-    }
-
-    /// Whether it is another one than before.
-    fn did(&mut self, place: usize, in_turn: bool) -> bool {
-        let Some(health) = self.health.get_mut(place) else { return false };
-        *health = Health::default();
-        let other = !in_turn && self.first != place;
-        if other {
-            self.first = place;
-        }
-        other
-    }
-}
-
-impl Turns {
-    /// The places of the hosts in the order of this try.
-    pub(super) fn order(&self, upstream: &Upstream, now: Instant) -> Vec<usize> {
-        self.with(upstream, |hosts| hosts.order(upstream.several.in_turn, now))
-    }
-
-    fn with<T>(&self, upstream: &Upstream, work: impl FnOnce(&mut Hosts) -> T) -> T {
-        let list = upstream.hosts();
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if turns.len() >= LISTS_MAX && !turns.contains_key(&list) {
-            turns.clear();
-        }
-        let count = list.len();
-        work(turns.entry(list).or_insert_with(|| Hosts::new(count)))
-    }
-}
+/// Names of a list are resolved again for a new connection when the last time is so long ago.
+const RESOLVED_FOR: Duration = Duration::from_secs(1);
 
 impl Upstream {
-    pub(crate) fn hosts(&self) -> Vec<(Host, u16)> {
-        let mut hosts = vec![(self.host.clone(), self.port)];
-        hosts.extend(self.several.others.iter().cloned());
-        hosts
+    /// Whether which host it is matters.
+    fn chooses(&self) -> bool {
+        !self.several.others.is_empty() || self.several.target != SessionAttrs::Any
     }
 
     /// The same with the host at `place` in the list as the first one.
@@ -126,33 +48,23 @@ impl Dialer {
         kind: &OpenKind,
     ) -> Result<Session, OpenError> {
         let upstream = &config.upstream;
-        let target = upstream.several.target;
-        if upstream.several.others.is_empty() && target == SessionAttrs::Any {
-            return self.start_at(config, proven, kind).await;
+        if !upstream.chooses() {
+            return self.start_at(config, None, proven, kind).await;
         }
+        let target = upstream.several.target;
         let rounds: &[SessionAttrs] = match target {
             SessionAttrs::PreferStandby => &[SessionAttrs::Standby, SessionAttrs::Any],
             _ => &[target],
         };
-        let order = self.turns.order(upstream, Instant::now());
+        self.resolve(config).await;
+        self.spots.ask_as(upstream, || Asker { config: config.clone(), proven: proven.clone() });
         let mut failed: Option<OpenError> = None;
         for wanted in rounds {
-            for place in &order {
-                let mut here = config.clone();
-                here.upstream = upstream.at(*place);
-                let why = match self.start_at(&here, proven.clone(), kind).await {
-                    Ok(session) => match unfit(*wanted, &session.logged_in) {
-                        None => {
-                            self.did(config, *place, &session.at);
-                            return Ok(session);
-                        }
-                        Some(why) => refused(config, &session.at, why),
-                    },
-                    Err(error) if !elsewhere(&error) => return Err(error),
-                    Err(error) => {
-                        self.turns.with(upstream, |hosts| hosts.failed(*place, Instant::now()));
-                        error
-                    }
+            for spot in self.spots.order(upstream, *wanted, Instant::now()) {
+                let why = match self.start_on(config, &spot, proven.clone(), kind, *wanted).await {
+                    Ok(session) => return Ok(session),
+                    Err(Refusal::Final(error)) => return Err(error),
+                    Err(Refusal::Here(error)) => error,
                 };
                 // One that may be gone at the next try says more than one that stays.
                 failed = Some(match failed {
@@ -164,9 +76,40 @@ impl Dialer {
         Err(failed.unwrap_or_else(|| refused(config, &upstream.place(), "there is no host")))
     }
 
-    fn did(&self, config: &PoolConfig, place: usize, at: &str) {
-        let in_turn = config.upstream.several.in_turn;
-        if self.turns.with(&config.upstream, |hosts| hosts.did(place, in_turn)) {
+    async fn start_on(
+        &self,
+        config: &PoolConfig,
+        spot: &Spot,
+        proven: Option<Credential>,
+        kind: &OpenKind,
+        wanted: SessionAttrs,
+    ) -> Result<Session, Refusal> {
+        let mut here = config.clone();
+        here.upstream = config.upstream.at(spot.place);
+        match self.start_at(&here, spot.address, proven, kind).await {
+            Ok(mut session) => {
+                let role = reported(&session.logged_in);
+                if let Some(role) = role {
+                    spot.state.set_role(role);
+                }
+                if let Some(why) = unfit(wanted, role) {
+                    return Err(Refusal::Here(refused(config, &session.at, why)));
+                }
+                self.did(config, spot, &session.at);
+                let wanted = config.upstream.several.target;
+                session.seat = Some(Seat::new(spot.state.clone(), wanted));
+                Ok(session)
+            }
+            Err(error) if !elsewhere(&error) => Err(Refusal::Final(error)),
+            Err(error) => {
+                self.spots.failed(&config.upstream, spot, &error.message, Instant::now());
+                Err(Refusal::Here(error))
+            }
+        }
+    }
+
+    fn did(&self, config: &PoolConfig, spot: &Spot, at: &str) {
+        if self.spots.did(&config.upstream, spot) {
             let target = config.upstream.several.target.name();
             tracing::info!(
                 event = "host_changed",
@@ -177,6 +120,44 @@ impl Dialer {
             );
         }
     }
+
+    /// Finds out which addresses the names of a list have, unless that was done lately. A name that
+    /// can't be resolved keeps those that it had.
+    pub(super) async fn resolve(&self, config: &PoolConfig) {
+        let upstream = &config.upstream;
+        let Some(names) = self.spots.to_resolve(upstream, Instant::now(), RESOLVED_FOR) else {
+            return;
+        };
+        let limit = match config.connect_timeout {
+            Duration::ZERO => Duration::MAX,
+            limit => limit,
+        };
+        for (place, name, port) in names {
+            let asked = tokio::net::lookup_host((name, port));
+            if let Ok(Ok(found)) = tokio::time::timeout(limit, asked).await {
+                self.spots.resolved(upstream, place, several_hosts(found.collect()));
+            }
+        }
+    }
+}
+
+/// Why a host was not taken.
+enum Refusal {
+    /// Another may do.
+    Here(OpenError),
+    Final(OpenError),
+}
+
+/// The addresses of a name that stands for several servers; empty: it stands for one, which may have
+/// an address of each kind.
+fn several_hosts(mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let mut seen = std::collections::HashSet::new();
+    addresses.retain(|address| seen.insert(*address));
+    let old = addresses.iter().filter(|address| address.is_ipv4()).count();
+    if old.max(addresses.len() - old) < 2 {
+        addresses.clear();
+    }
+    addresses
 }
 
 /// Whether another host may answer otherwise. As with libpq, who is refused by one that works is
@@ -188,31 +169,21 @@ fn elsewhere(error: &OpenError) -> bool {
     error.code == UNREACHED || error.code.starts_with("57P")
 }
 
-/// Why a server is not what is wanted.
-///
-/// Source: PostgreSQL documentation, "Parameter Key Words", target_session_attrs.
-fn unfit(wanted: SessionAttrs, logged_in: &LoggedIn) -> Option<&'static str> {
-    if wanted == SessionAttrs::Any {
-        return None;
-    }
+/// What a server says at log-in that it is, from PostgreSQL 14 on.
+fn reported(logged_in: &LoggedIn) -> Option<Role> {
     let reported = |name: &str| {
         let found = logged_in.parameters.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value == "on")
     };
-    let (Some(standby), Some(read_only)) =
-        (reported("in_hot_standby"), reported("default_transaction_read_only"))
-    else {
-        return Some("it does not say what it is; target_session_attrs needs PostgreSQL 14");
-    };
-    let reads_only = standby || read_only;
-    match wanted {
-        SessionAttrs::ReadWrite if reads_only => Some("it is read-only"),
-        SessionAttrs::ReadOnly if !reads_only => Some("it is not read-only"),
-        SessionAttrs::Primary if standby => Some("it is a standby"),
-        SessionAttrs::Standby | SessionAttrs::PreferStandby if !standby => {
-            Some("it is not a standby")
-        }
-        _ => None,
+    Some(Role::new(reported("in_hot_standby")?, reported("default_transaction_read_only")?))
+}
+
+/// Why a server is not what is wanted.
+fn unfit(wanted: SessionAttrs, role: Option<Role>) -> Option<&'static str> {
+    match role {
+        _ if wanted == SessionAttrs::Any => None,
+        None => Some("it does not say what it is; target_session_attrs needs PostgreSQL 14"),
+        Some(role) => role.unfit(wanted),
     }
 }
 
@@ -236,45 +207,6 @@ fn refused(config: &PoolConfig, at: &str, why: &str) -> OpenError {
 mod tests {
     use super::*;
 
-    fn seconds(seconds: u64) -> Duration {
-        Duration::from_secs(seconds)
-    }
-
-    #[test]
-    fn the_host_that_did_is_the_first_of_the_next_try() {
-        let (mut hosts, now) = (Hosts::new(3), Instant::now());
-        assert_eq!(hosts.order(false, now), [0, 1, 2]);
-        assert!(hosts.did(1, false), "another one");
-        assert!(!hosts.did(1, false), "the same");
-        assert_eq!(hosts.order(false, now), [1, 2, 0]);
-    }
-
-    #[test]
-    fn hosts_in_turn_are_the_first_in_turn() {
-        let (mut hosts, now) = (Hosts::new(2), Instant::now());
-        let firsts: Vec<usize> = (0..4).map(|_| hosts.order(true, now)[0]).collect();
-        assert_eq!(firsts, [0, 1, 0, 1]);
-        assert!(!hosts.did(1, true));
-    }
-
-    #[test]
-    fn a_host_that_failed_is_tried_last_for_longer_each_time_and_never_left_out() {
-        let (mut hosts, start) = (Hosts::new(2), Instant::now());
-        let mut now = start;
-        for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
-            hosts.failed(0, now);
-            assert_eq!(hosts.order(false, now + seconds(pause) - Duration::from_millis(1)), [1, 0]);
-            now += seconds(pause);
-            assert_eq!(hosts.order(false, now), [0, 1], "{pause}");
-        }
-        hosts.failed(0, now);
-        hosts.failed(1, now);
-        assert_eq!(hosts.order(false, now), [0, 1], "all failed: in their order");
-        hosts.did(0, false);
-        hosts.failed(0, now);
-        assert_eq!(hosts.order(false, now + seconds(1)), [0, 1], "it starts anew");
-    }
-
     #[test]
     fn servers_are_what_they_report() {
         let server = |standby: &str, read_only: &str| LoggedIn {
@@ -284,19 +216,22 @@ mod tests {
             ],
             ..LoggedIn::default()
         };
-        use SessionAttrs::{Any, Primary, ReadOnly, ReadWrite, Standby};
-        for (standby, read_only, fits) in [
-            ("off", "off", &[Any, ReadWrite, Primary][..]),
-            ("off", "on", &[Any, ReadOnly, Primary]),
-            ("on", "off", &[Any, ReadOnly, Standby]),
-        ] {
-            for wanted in [Any, ReadWrite, ReadOnly, Primary, Standby] {
-                let fit = unfit(wanted, &server(standby, read_only)).is_none();
-                assert_eq!(fit, fits.contains(&wanted), "{standby} {read_only} {wanted:?}");
-            }
-        }
-        let old = LoggedIn::default();
-        assert!(unfit(Any, &old).is_none());
-        assert!(unfit(Primary, &old).expect("unknown").contains("PostgreSQL 14"));
+        assert_eq!(reported(&server("off", "off")), Some(Role::Primary));
+        assert_eq!(reported(&server("off", "on")), Some(Role::ReadOnly));
+        assert_eq!(reported(&server("on", "off")), Some(Role::Standby));
+        let old = reported(&LoggedIn::default());
+        assert!(unfit(SessionAttrs::Any, old).is_none());
+        assert!(unfit(SessionAttrs::Primary, old).expect("unknown").contains("PostgreSQL 14"));
+    }
+
+    #[test]
+    fn a_name_is_several_hosts_if_it_has_several_addresses_of_a_kind() {
+        let of = |all: &[&str]| {
+            several_hosts(all.iter().map(|one| one.parse().expect("an address")).collect())
+        };
+        assert!(of(&["10.0.0.1:1"]).is_empty());
+        assert!(of(&["[::1]:1", "127.0.0.1:1"]).is_empty(), "one server with both kinds");
+        assert!(of(&["10.0.0.1:1", "10.0.0.1:1"]).is_empty());
+        assert_eq!(of(&["10.0.0.1:1", "10.0.0.2:1"]).len(), 2);
     }
 }

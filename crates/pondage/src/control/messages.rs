@@ -17,6 +17,7 @@ use wire::pg::sqlstate;
 use super::authquery::LookedUp;
 use crate::config::{Config, PoolConfig, Upstream};
 use crate::hba::Subject;
+use crate::hosts::Seat;
 use crate::link::{Door, Ends, Link};
 use crate::procedures::Running;
 use crate::route::Verdict;
@@ -159,6 +160,11 @@ pub enum ToControl {
         database: Option<String>,
         why: &'static str,
     },
+    /// A server of this pool is lost, or has said what one that is fit would not: which of its hosts
+    /// is what is to be found out.
+    Doubt {
+        config: Arc<PoolConfig>,
+    },
     /// A client has changed definitions in this database: every worker is told
     /// [`ToWorker::Redefined`].
     Redefined {
@@ -182,6 +188,8 @@ pub enum OpenKind {
     /// For the engine of the Redis door; answered by [`ToWorker::RedisOpened`], the ticket being
     /// the connection's number.
     Redis,
+    /// To ask one of several hosts what it is.
+    Probe,
 }
 
 /// Who speaks on a console connection, or asks about caches on an ordinary one.
@@ -205,6 +213,8 @@ pub struct Opened {
     pub key: Vec<u8>,
     /// For SHOW SERVERS: "TLSv1.3/TLS_AES_256_GCM_SHA384", or empty.
     pub tls: String,
+    /// At one of several hosts.
+    pub seat: Option<Arc<Seat>>,
 }
 
 /// Why a server connection could not be had.
@@ -330,6 +340,8 @@ pub enum ToWorker {
         audience: Arc<Audience>,
         why: String,
     },
+    /// A host of some list is another thing than it was: what is no longer fit there is to be closed.
+    HostsChanged,
     /// What was judged in this database may have changed.
     Redefined {
         database: String,

@@ -31,10 +31,12 @@ mod peers;
 pub mod pem;
 mod pinning;
 pub mod predecessors;
+mod probing;
 mod process;
 mod retiring;
 pub mod secrets;
 pub mod signals;
+pub mod spots;
 pub mod tls;
 pub mod transport;
 pub mod verify;
@@ -146,6 +148,7 @@ impl Control {
     ) {
         let watching = tokio::spawn(self.clone().watch_waits());
         let mirroring = tokio::spawn(self.clone().keep_mirrors());
+        let probing = tokio::spawn(self.clone().keep_probing());
         while let Some(message) = asked.recv().await {
             match message {
                 ToControl::Console { client, who, message } => {
@@ -170,6 +173,7 @@ impl Control {
         }
         watching.abort();
         mirroring.abort();
+        probing.abort();
     }
 
     fn streams(&self) -> Option<&Streams> {
@@ -258,6 +262,7 @@ impl Control {
                 self.tell(worker, ToWorker::Judged { pool, shape, verdict, kept, definitions });
             }
             ToControl::Follow { config, proven } => self.follow(&config, proven),
+            ToControl::Doubt { config } => self.doubt(&config),
             ToControl::Redefined { database } => {
                 let mut names = self.judges.forget(&database);
                 names.push(database);

@@ -2,6 +2,8 @@
 //! the end it belongs to a worker.
 
 use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use backend::login::{self, Credential, LoggedIn, Login, LoginError, ServerError, Step};
@@ -15,6 +17,7 @@ use super::dial::{Deadline, DialError, Dialed, Dialer, CLOSED};
 use super::messages::{OpenError, OpenKind, Opened};
 use super::transport::Transport;
 use crate::config::{ChannelBinding, Host, PoolConfig, ServerProtocol};
+use crate::hosts::Seat;
 use crate::link::Ends;
 
 /// Characters of a SCRAM nonce: about 140 bits.
@@ -37,7 +40,7 @@ impl Dialer {
         proven: Option<Credential>,
         kind: &OpenKind,
     ) -> Result<Opened, OpenError> {
-        let Session { transport, mut received, read, ends, at, logged_in } =
+        let Session { transport, mut received, read, ends, at, logged_in, seat } =
             self.start(config, proven, kind).await?;
         let tls = transport.tls();
         received.drain(..read);
@@ -45,13 +48,15 @@ impl Dialer {
             .into_link(received)
             .map_err(|error| unreached(&config.database, &DialError::passing(at, error)))?;
         let LoggedIn { parameters, pid, key } = logged_in;
-        Ok(Opened { link, ends, parameters, pid, key, tls })
+        Ok(Opened { link, ends, parameters, pid, key, tls, seat: seat.map(Arc::new) })
     }
 
-    /// As [`Dialer::open`], on the one host that `config` names first.
+    /// As [`Dialer::open`], on the one host that `config` names first, at this one of its addresses
+    /// if one is given.
     pub(super) async fn start_at(
         &self,
         config: &PoolConfig,
+        address: Option<SocketAddr>,
         proven: Option<Credential>,
         kind: &OpenKind,
     ) -> Result<Session, OpenError> {
@@ -82,7 +87,10 @@ impl Dialer {
                 let socket = super::dial::socket_path(directory, upstream.port);
                 self.dial_unix(&socket, deadline).await
             }
-            Host::Tcp(host) => self.dial_tcp(upstream, host, deadline).await,
+            Host::Tcp(host) => match address {
+                Some(address) => self.dial_address(upstream, host, address, deadline).await,
+                None => self.dial_tcp(upstream, host, deadline).await,
+            },
         };
         self.log_in(&task, dialed, deadline).await
     }
@@ -98,7 +106,8 @@ impl Dialer {
             dialed.map_err(|error| unreached(&config.database, &error))?;
         let place = Place { config, at: at.clone() };
         let logged_in = LoggedIn::default();
-        let mut session = Session { transport, received: Vec::new(), read: 0, ends, at, logged_in };
+        let received = Vec::new();
+        let mut session = Session { transport, received, read: 0, ends, at, logged_in, seat: None };
         let work = async {
             session.start(self, task).await.map_err(|e| place.login(e))?;
             match &config.upstream.connect_query {
@@ -139,6 +148,8 @@ pub(crate) struct Session {
     pub(crate) at: String,
     /// What the server said when the log-in was done, and since.
     pub(super) logged_in: LoggedIn,
+    /// At one of several hosts.
+    pub(super) seat: Option<Seat>,
 }
 
 /// Why a session did not come about, or ended.
@@ -276,6 +287,7 @@ fn start_parameters<'a>(config: &'a PoolConfig, kind: &'a OpenKind) -> Vec<(&'a 
             parameters.extend(name.map(|name| ("application_name", name)));
         }
         OpenKind::Pulse => parameters.push(("application_name", "pondage cache")),
+        OpenKind::Probe => parameters.push(("application_name", "pondage probe")),
         OpenKind::Redis => {
             let name = upstream.application_name.as_deref().unwrap_or("pondage redis");
             parameters.push(("application_name", name));

@@ -12,7 +12,7 @@ use cache::mirror::held::MirrorInfo;
 use super::caches::Registry;
 use super::messages::{Shutdown, ToWorker};
 use super::mirrors::{self, Unfit};
-use super::{tls, Control};
+use super::{spots, tls, Control};
 use crate::config::{self, CacheMode, Config, MirrorDefinition, PoolConfig};
 use crate::console::{Condition, MirrorMemory, Pending, Process, SetRefused};
 use crate::logging;
@@ -113,6 +113,17 @@ impl Process for Control {
         wanted: &'a MirrorDefinition,
     ) -> Pending<'a, Result<Result<cache::mirror::definition::Definition, Unfit>, String>> {
         Box::pin(self.mirrorable(database, wanted))
+    }
+
+    fn hosts(&self) -> Vec<spots::Standing> {
+        let config = self.config.load();
+        let sections = config.databases.iter();
+        let several = sections.filter(|(_, database)| !database.upstream.several.others.is_empty());
+        several
+            .flat_map(|(name, database)| {
+                self.dialer.spots.standing(name, &database.upstream.hosts())
+            })
+            .collect()
     }
 
     fn streams(&self) -> Vec<Standing> {

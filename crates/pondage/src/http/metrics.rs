@@ -7,9 +7,10 @@ use std::sync::Arc;
 use super::cache_metrics::Caches;
 use super::exposition::{Exposition, Kind, Labels};
 use super::process::Usage;
-use super::{cache_metrics, procedure_metrics, redis_metrics};
+use super::{cache_metrics, host_metrics, procedure_metrics, redis_metrics};
 use crate::console::view::{self, View};
 use crate::console::Condition;
+use crate::control::spots;
 use crate::procedures::Procedure;
 use crate::route::Why;
 use crate::worker::redis::Snapshot;
@@ -19,6 +20,8 @@ use crate::worker::snapshot::{PoolSnapshot, Totals};
 #[derive(Debug, Clone, Copy)]
 pub struct Rooms<'a> {
     pub caches: &'a Caches,
+    /// Of databases that have several.
+    pub hosts: &'a [spots::Standing],
     pub procedures: &'a [Arc<Procedure>],
     /// None if there is no Redis door.
     pub redis: Option<&'a Snapshot>,
@@ -35,6 +38,7 @@ pub fn page(view: &View, rooms: &Rooms<'_>, condition: Condition, usage: &Usage)
     coalescing(&mut page, &pools);
     durations(&mut page, &pools);
     cache_metrics::families(&mut page, &pools, rooms.caches);
+    host_metrics::families(&mut page, rooms.hosts);
     procedure_metrics::families(&mut page, rooms.procedures);
     redis_metrics::families(&mut page, rooms.redis);
     process(&mut page, usage);

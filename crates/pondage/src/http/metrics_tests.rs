@@ -161,7 +161,7 @@ fn caches() -> Caches {
 }
 
 fn rooms(caches: &Caches) -> Rooms<'_> {
-    Rooms { caches, procedures: &[], redis: None }
+    Rooms { caches, hosts: &[], procedures: &[], redis: None }
 }
 
 #[test]

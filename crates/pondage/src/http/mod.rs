@@ -29,6 +29,7 @@ use crate::console::{view, Process};
 mod cache_metrics;
 mod cache_state;
 mod exposition;
+mod host_metrics;
 mod metrics;
 mod procedure_metrics;
 mod process;
@@ -168,6 +169,7 @@ async fn metrics_page(State(process): State<Door>) -> Response {
     let redis = process.redis(false);
     let rooms = metrics::Rooms {
         caches: &caches,
+        hosts: &process.hosts(),
         procedures: &process.procedures().list(),
         redis: redis.as_ref(),
     };

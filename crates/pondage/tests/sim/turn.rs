@@ -89,6 +89,7 @@ impl World {
             pid: server as u32 + 1,
             key: server_state.key.clone(),
             tls: String::new(),
+            seat: None,
         }
     }
 

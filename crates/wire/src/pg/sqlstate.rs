@@ -26,6 +26,7 @@ pub const INVALID_PARAMETER_VALUE: &str = "22023";
 
 // Class 25: Invalid Transaction State
 pub const ACTIVE_SQL_TRANSACTION: &str = "25001";
+pub const READ_ONLY_SQL_TRANSACTION: &str = "25006";
 pub const NO_ACTIVE_SQL_TRANSACTION: &str = "25P01";
 pub const IN_FAILED_SQL_TRANSACTION: &str = "25P02";
 pub const IDLE_IN_TRANSACTION_SESSION_TIMEOUT: &str = "25P03";

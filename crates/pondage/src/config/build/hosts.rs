@@ -6,7 +6,7 @@ use crate::config::options::default;
 use crate::config::report::{Code, Problem};
 use crate::config::settings::Scope;
 use crate::config::value::Value;
-use crate::config::{Host, SessionAttrs, Several};
+use crate::config::{Balance, Host, SessionAttrs, Several};
 
 impl Builder<'_> {
     /// The first host with its port, and what there is beyond.
@@ -14,7 +14,9 @@ impl Builder<'_> {
         let values = self.values(scope);
         let target = values.text("target_session_attrs");
         let target = target.and_then(|word| SessionAttrs::from_name(&word)).unwrap_or_default();
-        let in_turn = values.text("load_balance_hosts").as_deref() == Some("round-robin");
+        let balance = values.text("load_balance_hosts");
+        let balance = balance.and_then(|word| Balance::from_name(&word)).unwrap_or_default();
+        let check = values.duration("host_check_interval").unwrap_or(default::HOST_CHECK_INTERVAL);
         let (names, ports) = (values.text("host"), values.text("port"));
         let read = hosts::read(names.as_deref(), ports.as_deref());
         let mut places = read.unwrap_or_else(|problem| {
@@ -29,7 +31,7 @@ impl Builder<'_> {
         let others = places.split_off(places.len().min(1));
         let nowhere = || (Host::Tcp(default::SERVER_HOST.to_owned()), default::SERVER_PORT);
         let (host, port) = places.pop().unwrap_or_else(nowhere);
-        (host, port, Several { others, target, in_turn })
+        (host, port, Several { others, target, balance, check })
     }
 
     /// The cache's stream follows one server; nobody shall believe that it follows a list.

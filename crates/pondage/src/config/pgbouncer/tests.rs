@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::table::{DATABASES, MAIN, PEERS, USERS};
 use super::*;
-use crate::config::{effective, reload, set, Config, Environment, Flags, Host};
+use crate::config::{effective, reload, set, Balance, Config, Environment, Flags, Host};
 
 /// Every option, each with a value that differs from its default where it is taken.
 const EVERYTHING: &str = include_str!("everything.ini");
@@ -162,7 +162,7 @@ fn quotes_comments_and_repetitions() {
     assert_eq!(config.pool("say \"hi\"", "you").expect("known").upstream.user, "me");
     let twice = config.pool("twice", "me").expect("known");
     assert_eq!(twice.upstream.host, Host::Tcp("second".into()));
-    assert!(!twice.upstream.several.in_turn, "one host");
+    assert_eq!(twice.upstream.several.balance, Balance::Disable, "one host");
     // A section may come twice.
     assert_eq!(twice.mode, crate::config::PoolMode::Statement);
 }

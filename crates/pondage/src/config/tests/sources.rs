@@ -3,7 +3,7 @@
 use wire::pg::auth::Secret;
 
 use super::super::{
-    reload, set, Address, AuthMethod, CacheMode, Config, Environment, Flags, Host, Origin,
+    reload, set, Address, AuthMethod, Balance, CacheMode, Config, Environment, Flags, Host, Origin,
     PoolMode, Refusal, ServerTlsMode, SessionAttrs,
 };
 use super::{environment, Directory};
@@ -151,7 +151,10 @@ fn lists_of_hosts_have_one_port_or_one_each() {
     let text = format!("[databases.app]\nurl = \"{url}\"\nload_balance_hosts = \"round-robin\"\n");
     let config = from(&text, &[], Flags::default());
     let several = &config.databases["app"].upstream.several;
-    assert_eq!((several.target, several.in_turn), (SessionAttrs::PreferStandby, true));
+    assert_eq!(
+        (several.target, several.balance),
+        (SessionAttrs::PreferStandby, Balance::RoundRobin)
+    );
 }
 
 #[test]

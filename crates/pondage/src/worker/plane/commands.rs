@@ -80,6 +80,7 @@ impl Plane {
             ToWorker::Listened { client, number } => self.listened(client, number),
             ToWorker::Notified { audience, message } => self.notified(&audience, &message),
             ToWorker::ListenLost { audience, why } => self.listening_lost(&audience, &why),
+            ToWorker::HostsChanged => self.leave_hosts(),
             ToWorker::Ping { reply } => drop(reply.send(())),
             ToWorker::CancelRequest { number, key } => self.cancel_by_key(None, number, &key),
             ToWorker::Client { .. }

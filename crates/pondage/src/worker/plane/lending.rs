@@ -497,7 +497,8 @@ impl Plane {
         let pool = &self.pools[conn.pool as usize];
         let lifetime = pool.config.server_lifetime;
         let old = !lifetime.is_zero() && self.now.since(conn.server.opened) >= lifetime;
-        old || conn.close_needed || conn.epoch != pool.epoch || conn.server.is_dying()
+        let unwanted = conn.close_needed || conn.is_unfit() || conn.epoch != pool.epoch;
+        old || unwanted || conn.server.is_dying()
     }
 
     /// A clean server: to whoever waits longest, here or at another worker, else it rests.

@@ -19,6 +19,7 @@ mod commands;
 mod company;
 mod fairness;
 mod holding;
+mod hosts;
 mod joining;
 mod lending;
 mod listening;
@@ -67,6 +68,7 @@ use crate::config::{Config, PoolConfig};
 use crate::control::messages::{
     Identity, OpenError, Opened, PoolName, Ref, Shutdown, ToControl, ToWorker,
 };
+use crate::hosts::Seat;
 use crate::link::Ends;
 use crate::session::cancel_key::CancelKeys;
 use crate::session::client::{Client, Hold, Phase, Rest, NONE};
@@ -280,6 +282,8 @@ pub struct ServerConn {
     pub epoch: u32,
     pub opened_at: SystemTime,
     pub queued_out: bool,
+    /// At one of several hosts.
+    pub seat: Option<Arc<Seat>>,
 }
 
 /// One (database, user) on this worker.

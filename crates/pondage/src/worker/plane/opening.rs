@@ -96,6 +96,7 @@ impl Plane {
             epoch,
             opened_at: self.epoch + std::time::Duration::from_micros(self.now.0),
             queued_out: false,
+            seat: opened.seat.clone(),
         };
         let server = self.servers.insert(conn);
         let pool = &mut self.pools[at as usize];

@@ -31,6 +31,7 @@ pub(super) enum Happened {
     Defined,
     Notified,
     Notification(Box<[u8]>),
+    Turned,
     Error,
     Stale(u64),
     SetupDone,
@@ -78,6 +79,7 @@ impl Replies for Sink<'_> {
             Event::Defined => Happened::Defined,
             Event::Notified => Happened::Notified,
             Event::Notification(body) => Happened::Notification(body.into()),
+            Event::Turned => Happened::Turned,
             Event::Error => Happened::Error,
             Event::Stale(statement) => Happened::Stale(statement),
             Event::SetupDone => Happened::SetupDone,
@@ -150,6 +152,10 @@ impl Plane {
                     self.defined_on(server);
                     continue;
                 }
+                Happened::Turned => {
+                    self.doubt(server);
+                    continue;
+                }
                 _ => {}
             }
             if let Some(train) = Plane::train_of(owner) {
@@ -212,7 +218,7 @@ impl Plane {
             Happened::Again(again) => self.unit_again(slot, again),
             Happened::Stale(statement) => self.went_stale(slot, statement),
             // It is no client's; see `happen`.
-            Happened::Redefined | Happened::Defined => {}
+            Happened::Redefined | Happened::Defined | Happened::Turned => {}
             Happened::Notified => self.read_notified(slot),
             Happened::Notification(body) => self.notified_by_server(slot, &body),
             Happened::Error => {
@@ -429,6 +435,7 @@ impl Plane {
     /// The connection is gone, or can no longer be trusted. Whoever had it is told once and
     /// closed, unless nothing of his had been sent.
     pub(super) fn server_lost(&mut self, slot: u32, why: &str) {
+        self.doubt(slot);
         let Some(conn) = self.servers.get(slot) else { return };
         let holder = conn.client;
         // In a transaction what was done before is lost.

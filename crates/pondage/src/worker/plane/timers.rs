@@ -129,7 +129,11 @@ impl Plane {
                     false => config.server_idle_timeout,
                 };
                 let old = passed(config.server_lifetime, self.now.since(conn.server.opened));
-                if conn.close_needed || old || (lean && passed(idle_timeout, rested)) {
+                if conn.close_needed
+                    || conn.is_unfit()
+                    || old
+                    || (lean && passed(idle_timeout, rested))
+                {
                     self.close_server(slot);
                 }
             }
