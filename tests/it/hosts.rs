@@ -2,6 +2,7 @@
 //! lost.
 
 mod probing;
+mod splitting;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

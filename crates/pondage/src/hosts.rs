@@ -1,10 +1,10 @@
 //! Hosts of databases with several, as all threads see them: what each is at the moment, and how
 //! many connections it has from here.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
 
-use crate::config::SessionAttrs;
+use crate::config::{Host, SessionAttrs};
 
 /// What a server says that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,31 @@ pub struct HostState {
     /// Its name has this address no more.
     gone: AtomicBool,
     connections: AtomicU32,
+    /// Of the probes of its list, the last whose primary's log this standby is known to have replayed;
+    /// 0: of none.
+    covers: AtomicU64,
+    /// The number of the connection that the prober has here; no two of the process have the same.
+    life: AtomicU64,
+    /// Probes of this host that have begun, and the last of them that was answered.
+    begun: AtomicU64,
+    answered: AtomicU64,
+}
+
+/// The hosts of one list, for those who read from its standbys.
+#[derive(Debug)]
+pub struct Replicas {
+    pub list: Vec<(Host, u16)>,
+    /// Probes of hosts of this list that have begun.
+    pub probes: Arc<AtomicU64>,
+    /// By place; none: its name has several addresses.
+    pub hosts: Vec<Option<Arc<HostState>>>,
+}
+
+impl Replicas {
+    /// All that has been committed is in what a later probe of the primary tells.
+    pub fn now(&self) -> u64 {
+        self.probes.load(Ordering::Acquire)
+    }
 }
 
 impl HostState {
@@ -68,6 +93,43 @@ impl HostState {
 
     pub fn set_role(&self, role: Role) {
         self.role.store(role as u8 + 1, Ordering::Release);
+    }
+
+    /// All that was committed when the probes up to this one began is replayed here; 0: nobody knows.
+    pub fn covers(&self) -> u64 {
+        self.covers.load(Ordering::Acquire)
+    }
+
+    pub fn set_covers(&self, probe: u64) {
+        self.covers.store(probe, Ordering::Release);
+    }
+
+    /// The prober's connection: two others here that were both open during it are of one life of the
+    /// server, in which what is replayed stays.
+    pub fn life(&self) -> u64 {
+        self.life.load(Ordering::Acquire)
+    }
+
+    pub fn begin_life(&self) {
+        static LIVES: AtomicU64 = AtomicU64::new(0);
+        self.life.store(LIVES.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    /// A probe begins; its number is told when it is answered.
+    pub fn begin_probe(&self) -> u64 {
+        self.begun.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    pub fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Acquire)
+    }
+
+    pub fn probe_answered(&self, number: u64) {
+        self.answered.store(number, Ordering::Release);
+    }
+
+    pub fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Acquire)
     }
 
     pub fn set_gone(&self) {

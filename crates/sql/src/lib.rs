@@ -25,5 +25,5 @@ pub use mention::{may_mention, mentions, Mention};
 pub use normal::{normal, normal_with};
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
 pub use select::{Comparison, Filter, Order, Output, Select, Selected, Written};
-pub use session::{leaves, transaction, Isolation, Leaves, Transaction};
+pub use session::{begins_read_only, leaves, transaction, Isolation, Leaves, Transaction};
 pub use touch::{dotted_names, touches, Touch};

@@ -62,6 +62,29 @@ pub fn transaction(text: &[u8]) -> Option<Transaction> {
     at_end(rest).then_some(ends)
 }
 
+/// Whether a whole text begins a transaction that says READ ONLY, and that a standby can have: none
+/// of its modes is SERIALIZABLE or READ WRITE.
+pub fn begins_read_only(text: &[u8]) -> bool {
+    if !matches!(transaction(text), Some(Transaction::Begin(_) | Transaction::Start(_))) {
+        return false;
+    }
+    let (mut only, mut rest) = (false, blank(text));
+    while !rest.is_empty() {
+        let (found, after) = word(rest);
+        if found.is_empty() {
+            // A comma or a semicolon.
+            rest = blank(&rest[1..]);
+            continue;
+        }
+        only |= found.eq_ignore_ascii_case(b"only");
+        if found.eq_ignore_ascii_case(b"write") || found.eq_ignore_ascii_case(b"serializable") {
+            return false;
+        }
+        rest = blank(after);
+    }
+    only
+}
+
 /// What modes come to, up to the end.
 fn modes(mut rest: &[u8]) -> Option<Isolation> {
     let mut isolation = Isolation::Usual;
@@ -199,6 +222,32 @@ mod tests {
 
     fn of(text: &str) -> Option<Transaction> {
         transaction(text.as_bytes())
+    }
+
+    #[test]
+    fn transactions_that_only_read_say_so() {
+        for text in [
+            "begin read only",
+            "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;",
+            "start transaction read /* x */ only deferrable",
+            "begin read only, isolation level read committed",
+        ] {
+            assert!(begins_read_only(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "begin",
+            "begin -- read only",
+            "begin /* read only */ ;",
+            "begin read write",
+            "begin read only, read write",
+            "begin isolation level serializable read only",
+            "begin read only; select 1",
+            "select 'begin read only'",
+            "commit",
+            "",
+        ] {
+            assert!(!begins_read_only(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Several hosts of one database: which they are, which of them will do, whose turn it is.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::options::default;
@@ -19,6 +20,10 @@ pub struct Several {
     pub balance: Balance,
     /// Each host is asked so often what it is. Zero: never.
     pub check: Duration,
+    /// Reads go to standbys.
+    pub split: bool,
+    /// Of servers for reads: the list that their host is of, and its place there.
+    pub replica: Option<Arc<(Vec<(Host, u16)>, usize)>>,
 }
 
 /// To which of several hosts new servers go.
@@ -92,6 +97,18 @@ impl super::Upstream {
     /// All of them, in their order.
     pub fn hosts(&self) -> Vec<(Host, u16)> {
         all(&self.host, self.port, &self.several)
+    }
+}
+
+impl super::Upstream {
+    /// The same with the host at `place` in the list as the first one.
+    pub fn at(&self, place: usize) -> super::Upstream {
+        let mut here = self.clone();
+        if let Some(other) = place.checked_sub(1).and_then(|at| here.several.others.get_mut(at)) {
+            std::mem::swap(&mut here.host, &mut other.0);
+            std::mem::swap(&mut here.port, &mut other.1);
+        }
+        here
     }
 }
 

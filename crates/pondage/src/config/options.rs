@@ -572,6 +572,10 @@ pub static TABLE: &[Row] = &[
         Preset::Text(Balance::Disable.name()), &["load_balance_hosts"],
         "Of a list of hosts, whether new connections go to the one that did last time, to all in \
          turn, or to the one with the fewest connections of this process."),
+    row(DATABASE, "split_reads", Kind::Flag, Preset::Flag(false), &[],
+        "Reads outside of transactions, and transactions that begin READ ONLY, go to standbys of \
+         the list that have all that their client has written and read \
+         ([Reads from standbys](pooling.md#reads-from-standbys))."),
     row(DATABASE, "host_check_interval", NEVER, Preset::Duration(default::HOST_CHECK_INTERVAL),
         &[],
         "Each host of a list is asked this often whether it is there, what it is and how far it \

@@ -184,6 +184,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
         given_up,
         cancels,
         notifications,
+        split_reads,
         coalesced,
         cached,
         xact_time,
@@ -210,6 +211,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
     totals.given_up += given_up;
     totals.cancels += cancels;
     totals.notifications += notifications;
+    totals.split_reads += split_reads;
     add_coalesced(&mut totals.coalesced, coalesced);
     add_cached(&mut totals.cached, cached);
     add_histogram(&mut totals.xact_time, xact_time);

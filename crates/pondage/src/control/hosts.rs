@@ -15,9 +15,13 @@ use tokio::time::Instant;
 use super::dial::Dialer;
 use super::messages::{OpenError, OpenKind};
 use super::open::{Session, UNREACHED};
-use super::spots::{Asker, Spot};
+use super::spots::{Asker, List, Spot};
 use crate::config::{PoolConfig, SessionAttrs, Upstream};
 use crate::hosts::{Role, Seat};
+
+/// How long and how often is looked whether the prober has heard of a host.
+const CONFIRM_MAX: Duration = Duration::from_secs(5);
+const CONFIRM_EVERY: Duration = Duration::from_millis(5);
 
 /// Names of a list are resolved again for a new connection when the last time is so long ago.
 const RESOLVED_FOR: Duration = Duration::from_secs(1);
@@ -26,16 +30,6 @@ impl Upstream {
     /// Whether which host it is matters.
     fn chooses(&self) -> bool {
         !self.several.others.is_empty() || self.several.target != SessionAttrs::Any
-    }
-
-    /// The same with the host at `place` in the list as the first one.
-    pub(super) fn at(&self, place: usize) -> Upstream {
-        let mut here = self.clone();
-        if let Some(other) = place.checked_sub(1).and_then(|at| here.several.others.get_mut(at)) {
-            std::mem::swap(&mut here.host, &mut other.0);
-            std::mem::swap(&mut here.port, &mut other.1);
-        }
-        here
     }
 }
 
@@ -48,6 +42,9 @@ impl Dialer {
         kind: &OpenKind,
     ) -> Result<Session, OpenError> {
         let upstream = &config.upstream;
+        if let Some(replica) = &upstream.several.replica {
+            return self.start_standby(config, replica, proven, kind).await;
+        }
         if !upstream.chooses() {
             return self.start_at(config, None, proven, kind).await;
         }
@@ -106,6 +103,36 @@ impl Dialer {
                 Err(Refusal::Here(error))
             }
         }
+    }
+
+    /// At this one host, for reads. The session knows in which life of the server it is: the prober's
+    /// connection there has answered after it was opened.
+    async fn start_standby(
+        &self,
+        config: &PoolConfig,
+        (list, place): &(List, usize),
+        proven: Option<Credential>,
+        kind: &OpenKind,
+    ) -> Result<Session, OpenError> {
+        let gone = || refused(config, &config.upstream.place(), "it is no host of the list");
+        let spot = self.spots.at(list, *place).ok_or_else(gone)?;
+        let mut session = self.start_at(config, None, proven, kind).await?;
+        if let Some(why) = unfit(SessionAttrs::Standby, reported(&session.logged_in)) {
+            return Err(refused(config, &session.at, why));
+        }
+        let later = spot.state.begun();
+        self.spots.doubt_list(list);
+        let answered = async {
+            while spot.state.answered() <= later {
+                tokio::time::sleep(CONFIRM_EVERY).await;
+            }
+        };
+        if tokio::time::timeout(CONFIRM_MAX, answered).await.is_err() {
+            return Err(refused(config, &session.at, "it does not answer what it is"));
+        }
+        session.life = spot.state.life();
+        session.seat = Some(Seat::new(spot.state.clone(), SessionAttrs::Standby));
+        Ok(session)
     }
 
     fn did(&self, config: &PoolConfig, spot: &Spot, at: &str) {

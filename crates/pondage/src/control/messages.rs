@@ -17,7 +17,7 @@ use wire::pg::sqlstate;
 use super::authquery::LookedUp;
 use crate::config::{Config, PoolConfig, Upstream};
 use crate::hba::Subject;
-use crate::hosts::Seat;
+use crate::hosts::{Replicas, Seat};
 use crate::link::{Door, Ends, Link};
 use crate::procedures::Running;
 use crate::route::Verdict;
@@ -215,6 +215,8 @@ pub struct Opened {
     pub tls: String,
     /// At one of several hosts.
     pub seat: Option<Arc<Seat>>,
+    /// For reads from a standby: in which life of the server.
+    pub life: u64,
 }
 
 /// Why a server connection could not be had.
@@ -341,7 +343,9 @@ pub enum ToWorker {
         why: String,
     },
     /// A host of some list is another thing than it was: what is no longer fit there is to be closed.
-    HostsChanged,
+    HostsChanged {
+        replicas: Option<Arc<Replicas>>,
+    },
     /// What was judged in this database may have changed.
     Redefined {
         database: String,
@@ -410,6 +414,15 @@ pub struct Audience {
 pub struct PoolName {
     pub database: String,
     pub user: String,
+    /// For reads from standbys: which of its hosts.
+    pub replica: Option<usize>,
+}
+
+impl PoolName {
+    pub fn of(config: &PoolConfig) -> PoolName {
+        let replica = config.upstream.several.replica.as_ref().map(|replica| replica.1);
+        PoolName { database: config.database.clone(), user: config.user.clone(), replica }
+    }
 }
 
 /// Console commands that change what a worker does. A `None` database means: all.

@@ -234,8 +234,7 @@ impl Control {
                 self.tell(server.worker, ToWorker::CancelDone { server, asker });
             }
             ToControl::Judge { worker, config, proven, shape, text } => {
-                let pool =
-                    PoolName { database: config.database.clone(), user: config.user.clone() };
+                let pool = PoolName::of(&config);
                 let caches = config.cache != CacheMode::Off;
                 let definitions = match caches {
                     true => self.caches.database(&config.database).definitions(),

@@ -40,7 +40,7 @@ impl Dialer {
         proven: Option<Credential>,
         kind: &OpenKind,
     ) -> Result<Opened, OpenError> {
-        let Session { transport, mut received, read, ends, at, logged_in, seat } =
+        let Session { transport, mut received, read, ends, at, logged_in, seat, life } =
             self.start(config, proven, kind).await?;
         let tls = transport.tls();
         received.drain(..read);
@@ -48,7 +48,7 @@ impl Dialer {
             .into_link(received)
             .map_err(|error| unreached(&config.database, &DialError::passing(at, error)))?;
         let LoggedIn { parameters, pid, key } = logged_in;
-        Ok(Opened { link, ends, parameters, pid, key, tls, seat: seat.map(Arc::new) })
+        Ok(Opened { link, ends, parameters, pid, key, tls, seat: seat.map(Arc::new), life })
     }
 
     /// As [`Dialer::open`], on the one host that `config` names first, at this one of its addresses
@@ -107,7 +107,8 @@ impl Dialer {
         let place = Place { config, at: at.clone() };
         let logged_in = LoggedIn::default();
         let received = Vec::new();
-        let mut session = Session { transport, received, read: 0, ends, at, logged_in, seat: None };
+        let mut session =
+            Session { transport, received, read: 0, ends, at, logged_in, seat: None, life: 0 };
         let work = async {
             session.start(self, task).await.map_err(|e| place.login(e))?;
             match &config.upstream.connect_query {
@@ -150,6 +151,8 @@ pub(crate) struct Session {
     pub(super) logged_in: LoggedIn,
     /// At one of several hosts.
     pub(super) seat: Option<Seat>,
+    /// Of a standby that is read from.
+    pub(super) life: u64,
 }
 
 /// Why a session did not come about, or ended.

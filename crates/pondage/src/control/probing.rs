@@ -42,7 +42,13 @@ const QUESTION: &str = "SELECT pg_catalog.pg_is_in_recovery(), \
       THEN pg_catalog.pg_last_wal_replay_lsn() \
       ELSE pg_catalog.pg_current_wal_insert_lsn() END, '0/0'), \
     extract(epoch FROM pg_catalog.clock_timestamp() \
-      - pg_catalog.pg_last_xact_replay_timestamp())";
+      - pg_catalog.pg_last_xact_replay_timestamp()), \
+    pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_last_wal_receive_lsn(), '0/0'), \
+    CASE WHEN pg_catalog.pg_is_in_recovery() \
+      THEN (SELECT timeline_id::pg_catalog.text FROM pg_catalog.pg_control_checkpoint()) \
+      ELSE ('x' || pg_catalog.substr( \
+        pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 1, 8) \
+        )::pg_catalog.bit(32)::pg_catalog.int4::pg_catalog.text END";
 
 /// What a host has said of itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +59,10 @@ pub struct Answer {
     pub position: u64,
     /// How old the last transaction is that a standby has replayed.
     pub delay: Option<Duration>,
+    /// What a standby has received.
+    pub received: u64,
+    /// Of the primary's log; of a standby's last checkpoint.
+    pub timeline: u32,
     pub at: SystemTime,
     pub took: Duration,
 }
@@ -81,6 +91,8 @@ impl Control {
                             spot,
                             interval,
                             session: None,
+                            number: 0,
+                            told: false,
                         };
                         tokio::spawn(probe.run(doubts.clone())).abort_handle()
                     });
@@ -128,6 +140,10 @@ struct Probe {
     spot: Spot,
     interval: Duration,
     session: Option<Session>,
+    /// Of the last probe that was answered.
+    number: u64,
+    /// Workers know that there is such a host.
+    told: bool,
 }
 
 impl Probe {
@@ -174,12 +190,15 @@ impl Probe {
             let kept = self.session.take();
             let new = kept.is_none();
             let began = Instant::now();
+            let (number, own) = (spots.begin_probe(&self.list), self.spot.state.begin_probe());
             asked = match timeout(limit, self.answer(&asker, kept)).await {
                 Ok(answered) => answered,
                 Err(_) => Err(format!("no answer within {} ms", limit.as_millis())),
             };
             if let Ok((_, answer)) = &mut asked {
                 answer.took = began.elapsed();
+                self.spot.state.probe_answered(own);
+                self.number = number;
             }
             if asked.is_ok() || new {
                 break;
@@ -188,7 +207,8 @@ impl Probe {
         match asked {
             Ok((session, answer)) => {
                 self.session = Some(session);
-                if spots.answered(upstream, &self.spot, answer) {
+                let first = !std::mem::replace(&mut self.told, true);
+                if spots.answered(upstream, &self.spot, self.number, answer) || first {
                     self.tell_workers();
                 }
                 Some(0)
@@ -210,6 +230,9 @@ impl Probe {
                 let (address, proven) = (self.spot.address, asker.proven.clone());
                 let dialer = &self.control.dialer;
                 let opened = dialer.start_at(&here, address, proven, &OpenKind::Probe).await;
+                // What was replayed in an earlier life may have to be replayed again.
+                self.spot.state.begin_life();
+                self.spot.state.set_covers(0);
                 opened.map_err(|error| error.message)?
             }
         };
@@ -219,8 +242,9 @@ impl Probe {
 
     /// What they have there may be no longer fit.
     fn tell_workers(&self) {
+        let replicas = self.control.dialer.spots.replicas(&self.list).map(Arc::new);
         for worker in &self.control.workers {
-            worker.send(ToWorker::HostsChanged);
+            worker.send(ToWorker::HostsChanged { replicas: replicas.clone() });
         }
     }
 }
@@ -255,6 +279,8 @@ fn read(row: &[u8]) -> Option<Answer> {
         read_only: text(1)? == "on",
         // A standby that has replayed nothing yet has none.
         position: text(2).map_or(Some(0), |position| position.parse().ok())?,
+        received: text(4).map_or(Some(0), |position| position.parse().ok())?,
+        timeline: text(5).map_or(Some(0), |timeline| timeline.parse().ok())?,
         delay: delay.and_then(|delay| Duration::try_from_secs_f64(delay.max(0.0)).ok()),
         at: SystemTime::now(),
         took: Duration::ZERO,
@@ -275,10 +301,18 @@ mod tests {
 
     #[test]
     fn answers_are_read() {
-        let standby = row(&[Some("t"), Some("off"), Some("25165912"), Some("1.5")]);
+        let standby = row(&[
+            Some("t"),
+            Some("off"),
+            Some("25165912"),
+            Some("1.5"),
+            Some("25165999"),
+            Some("2"),
+        ]);
         let answer = read(&standby).expect("an answer");
         assert!(answer.standby && !answer.read_only);
-        assert_eq!(answer.position, 25_165_912);
+        assert_eq!((answer.position, answer.received), (25_165_912, 25_165_999));
+        assert_eq!(answer.timeline, 2);
         assert_eq!(answer.delay, Some(Duration::from_millis(1500)));
         let fresh = read(&row(&[Some("t"), Some("off"), None, None])).expect("an answer");
         assert_eq!((fresh.position, fresh.delay), (0, None), "it has replayed nothing");

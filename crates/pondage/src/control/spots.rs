@@ -4,8 +4,9 @@
 //! not be reached is banned: it is tried last for a second, then twice as long after each further
 //! failure, up to a minute. None is ever left out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 
 use super::probing::Answer;
 use crate::config::{Balance, Host, PoolConfig, SessionAttrs, Upstream};
-use crate::hosts::{HostState, Role};
+use crate::hosts::{HostState, Replicas, Role};
 
 /// Most lists of hosts that are remembered.
 const LISTS_MAX: usize = 4096;
@@ -29,6 +30,9 @@ const SPOTS_MAX: usize = 64;
 /// An address that its name has no more is let go after this time: some names have others of their
 /// addresses at each look.
 const GONE_AFTER: Duration = Duration::from_secs(30);
+
+/// Answers of a primary that are remembered.
+const POSITIONS_MAX: usize = 256;
 
 const BANNED_FOR: Duration = Duration::from_secs(1);
 const BANNED_FOR_MAX: Duration = Duration::from_secs(60);
@@ -53,6 +57,17 @@ struct Hosts {
     asker: Option<Asker>,
     /// Raised when somebody has seen that a host may be another thing now.
     doubts: watch::Sender<u64>,
+    /// Probes of its hosts that have begun.
+    probes: Arc<AtomicU64>,
+    log: Log,
+}
+
+/// Where the one primary of a list was, by the numbers of the probes that it answered.
+#[derive(Default)]
+struct Log {
+    primary: Option<Arc<HostState>>,
+    timeline: u32,
+    positions: VecDeque<(u64, u64)>,
 }
 
 /// As whom a list is asked: the pool that opened the last connection.
@@ -83,6 +98,10 @@ struct Known {
     probes: u64,
     failed_probes: u64,
     found: Option<Answer>,
+    /// The furthest that it has ever got of any log, and how far that was when the primary became
+    /// another one: until it has passed that, it may follow the old one.
+    furthest: u64,
+    barrier: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -128,6 +147,8 @@ impl Known {
             probes: 0,
             failed_probes: 0,
             found: None,
+            furthest: 0,
+            barrier: 0,
         }
     }
 
@@ -238,6 +259,72 @@ impl Hosts {
         }
         // Stable, so that those of a name keep their order.
         self.spots.sort_by_key(|known| known.spot.place);
+    }
+
+    /// What an answer says of how far standbys are, as far as that is certain. The probe's number was
+    /// taken before it was sent.
+    fn follow(&mut self, at: usize, number: u64, answer: &Answer) {
+        let reach = answer.position.max(answer.received);
+        let known = &mut self.spots[at];
+        if known.furthest == 0 && answer.standby {
+            // Nobody knows what it was before.
+            known.barrier = reach;
+        }
+        known.furthest = known.furthest.max(reach);
+        let state = known.spot.state.clone();
+        let primaries = self.spots.iter().filter(|known| {
+            known.failures == 0 && known.spot.state.role().is_some_and(|role| role != Role::Standby)
+        });
+        if primaries.count() > 1 {
+            // Which of them a standby follows is not known.
+            return self.forget_log();
+        }
+        if !answer.standby {
+            let log = &self.log;
+            let same = log.primary.as_ref().is_some_and(|known| Arc::ptr_eq(known, &state));
+            let back = log.positions.back().is_some_and(|(_, last)| *last > answer.position);
+            if !same || back || log.timeline != answer.timeline {
+                self.forget_log();
+                self.log.primary = Some(state);
+                self.log.timeline = answer.timeline;
+            }
+            let positions = &mut self.log.positions;
+            if positions.len() >= POSITIONS_MAX {
+                positions.pop_front();
+            }
+            positions.push_back((number, answer.position));
+        } else if self.log.primary.is_some() {
+            let known = &self.spots[at];
+            let follows = answer.timeline == self.log.timeline || answer.position > known.barrier;
+            let log = self.log.positions.iter().rev();
+            let covers = log.clone().find(|(_, position)| *position <= answer.position);
+            if let Some((number, _)) = covers.filter(|_| follows) {
+                state.set_covers(*number);
+            }
+        }
+    }
+
+    /// From now on nothing is known of how far standbys are with the log of the primary.
+    fn forget_log(&mut self) {
+        self.log = Log::default();
+        for known in &mut self.spots {
+            known.spot.state.set_covers(0);
+            known.barrier = known.furthest;
+        }
+    }
+
+    /// For those who read from standbys.
+    fn replicas(&self, list: &List) -> Replicas {
+        let host = |place: usize| {
+            let mut here = self.spots.iter().filter(|known| known.spot.place == place);
+            let first = here.next().filter(|known| known.spot.address.is_none());
+            first.filter(|_| here.next().is_none()).map(|known| known.spot.state.clone())
+        };
+        Replicas {
+            list: list.clone(),
+            probes: self.probes.clone(),
+            hosts: (0..list.len()).map(host).collect(),
+        }
     }
 
     /// The furthest that a primary has been seen.
@@ -389,11 +476,27 @@ impl Spots {
 
     /// A host of this list may be another thing now.
     pub fn doubt(&self, upstream: &Upstream) {
-        self.with(upstream, |hosts| hosts.doubts.send_modify(|doubts| *doubts += 1));
+        match &upstream.several.replica {
+            Some(replica) => self.doubt_list(&replica.0),
+            None => self.doubt_list(&upstream.hosts()),
+        }
+    }
+
+    pub fn doubt_list(&self, list: &List) {
+        if let Some(hosts) = self.lock().get(list) {
+            hosts.doubts.send_modify(|doubts| *doubts += 1);
+        }
+    }
+
+    /// The host at this place, if its name stands for one.
+    pub fn at(&self, list: &List, place: usize) -> Option<Spot> {
+        let lists = self.lock();
+        let here = |known: &&Known| known.spot.place == place && known.spot.address.is_none();
+        lists.get(list)?.spots.iter().find(here).map(|known| known.spot.clone())
     }
 
     /// A probe was answered. Whether the host is another thing than it was.
-    pub fn answered(&self, upstream: &Upstream, spot: &Spot, answer: Answer) -> bool {
+    pub fn answered(&self, upstream: &Upstream, spot: &Spot, number: u64, answer: Answer) -> bool {
         self.works(upstream, spot);
         let role = Role::new(answer.standby, answer.read_only);
         let before = spot.state.role();
@@ -401,7 +504,10 @@ impl Spots {
         self.with(upstream, |hosts| {
             let Some(known) = hosts.get_mut(spot) else { return };
             known.probes += 1;
-            known.found = Some(answer);
+            known.found = Some(answer.clone());
+            if let Some(at) = hosts.find(&spot.state) {
+                hosts.follow(at, number, &answer);
+            }
         });
         if let Some(before) = before.filter(|before| *before != role) {
             tracing::info!(
@@ -424,6 +530,16 @@ impl Spots {
             known.failed_probes += 1;
             known.failures
         })
+    }
+
+    /// A probe begins. Its number among those of its list.
+    pub fn begin_probe(&self, list: &List) -> u64 {
+        let lists = self.lock();
+        lists.get(list).map_or(0, |hosts| hosts.probes.fetch_add(1, Ordering::AcqRel) + 1)
+    }
+
+    pub fn replicas(&self, list: &List) -> Option<Replicas> {
+        self.lock().get(list).map(|hosts| hosts.replicas(list))
     }
 
     /// What is known of the hosts of a database.
@@ -523,6 +639,76 @@ mod tests {
         hosts.failed(&first, "", now);
         assert_eq!(order(&mut hosts, ANY, now + seconds(1)), [0, 1], "it starts anew");
         assert_eq!(hosts.spots[0].bans, 2, "a ban that goes on is one");
+    }
+
+    fn answer(standby: bool, position: u64, timeline: u32) -> Answer {
+        let (at, took) = (SystemTime::UNIX_EPOCH, Duration::ZERO);
+        let (read_only, delay, received) = (false, None, position);
+        Answer { standby, read_only, position, delay, received, timeline, at, took }
+    }
+
+    /// What the host at this place says in the probe of this number.
+    fn says(hosts: &mut Hosts, at: usize, number: u64, answer: &Answer) {
+        let role = Role::new(answer.standby, false);
+        hosts.spots[at].spot.state.set_role(role);
+        hosts.follow(at, number, answer);
+    }
+
+    fn covers(hosts: &Hosts) -> Vec<u64> {
+        hosts.spots.iter().map(|known| known.spot.state.covers()).collect()
+    }
+
+    #[test]
+    fn a_standby_covers_the_last_probe_whose_log_it_has_replayed() {
+        let mut hosts = Hosts::new(3);
+        says(&mut hosts, 1, 1, &answer(true, 50, 1));
+        assert_eq!(covers(&hosts), [0, 0, 0], "nobody knows of a primary");
+        for (number, position) in [(2, 100), (3, 200), (4, 300)] {
+            says(&mut hosts, 0, number, &answer(false, position, 1));
+        }
+        says(&mut hosts, 1, 5, &answer(true, 250, 1));
+        says(&mut hosts, 2, 6, &answer(true, 99, 1));
+        assert_eq!(covers(&hosts), [0, 3, 0]);
+        says(&mut hosts, 2, 7, &answer(true, 300, 1));
+        assert_eq!(covers(&hosts), [0, 3, 4]);
+    }
+
+    #[test]
+    fn standbys_of_an_old_primary_cover_nothing_of_the_new_one() {
+        let mut hosts = Hosts::new(3);
+        says(&mut hosts, 0, 1, &answer(false, 100, 1));
+        says(&mut hosts, 1, 2, &answer(true, 100, 1));
+        says(&mut hosts, 2, 3, &answer(true, 150, 1));
+        assert_eq!(covers(&hosts), [0, 1, 1]);
+        // The first two believe that they are it.
+        says(&mut hosts, 1, 4, &answer(false, 110, 2));
+        assert_eq!(covers(&hosts), [0, 0, 0]);
+        says(&mut hosts, 2, 5, &answer(true, 160, 1));
+        assert_eq!(covers(&hosts), [0, 0, 0]);
+        // The first is gone.
+        let first = spot(&hosts, 0);
+        hosts.failed(&first, "gone", Instant::now());
+        says(&mut hosts, 1, 6, &answer(false, 120, 2));
+        // It has more of the log than the new primary, but of the old one.
+        says(&mut hosts, 2, 7, &answer(true, 160, 1));
+        assert_eq!(covers(&hosts), [0, 0, 0]);
+        says(&mut hosts, 1, 8, &answer(false, 170, 2));
+        says(&mut hosts, 2, 9, &answer(true, 170, 1));
+        assert_eq!(covers(&hosts), [0, 0, 8], "it goes on, so it follows");
+    }
+
+    #[test]
+    fn a_standby_that_is_met_later_is_believed_once_it_goes_on_or_has_the_timeline() {
+        let mut hosts = Hosts::new(3);
+        says(&mut hosts, 0, 1, &answer(false, 100, 2));
+        says(&mut hosts, 1, 2, &answer(true, 130, 1));
+        says(&mut hosts, 2, 3, &answer(true, 130, 2));
+        assert_eq!(covers(&hosts), [0, 0, 1]);
+        says(&mut hosts, 1, 4, &answer(true, 131, 1));
+        assert_eq!(covers(&hosts), [0, 1, 1]);
+        // The log of the primary is shorter than it was.
+        says(&mut hosts, 0, 5, &answer(false, 90, 2));
+        assert_eq!(covers(&hosts), [0, 0, 0]);
     }
 
     #[test]

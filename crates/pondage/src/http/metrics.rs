@@ -180,7 +180,7 @@ fn pool_gauges(page: &mut Exposition, pools: &[PoolSnapshot]) {
 /// A counter of [`Totals`].
 type Counter = (&'static str, &'static str, fn(&Totals) -> u64);
 
-const COUNTERS: [Counter; 21] = [
+const COUNTERS: [Counter; 22] = [
     ("pondage_transactions_total", "Transactions.", |totals| totals.xact_count),
     ("pondage_queries_total", "Queries.", |totals| totals.query_count),
     ("pondage_server_assignments_total", "Times a client was given a server.", |totals| {
@@ -217,6 +217,11 @@ const COUNTERS: [Counter; 21] = [
         "pondage_notifications_total",
         "Notifications that clients were told over shared connections.",
         |totals| totals.notifications,
+    ),
+    (
+        "pondage_split_reads_total",
+        "Statements and transactions that went to a standby, with split_reads.",
+        |totals| totals.split_reads,
     ),
     (
         "pondage_coalesce_trips_total",

@@ -19,7 +19,7 @@ use crate::control::messages::ConsoleUser;
 use crate::link::Ends;
 use crate::procedures::Running;
 use crate::route::Why;
-use crate::worker::plane::{Reads, Wrote};
+use crate::worker::plane::{Reads, Sight, Wrote};
 
 /// No server, no pool.
 pub const NONE: u32 = u32::MAX;
@@ -158,6 +158,8 @@ pub struct Client {
     pub begun: Option<Box<Begun>>,
     /// What it listens to.
     pub listens: Option<Box<Listens>>,
+    /// How far it has seen, if its reads are split.
+    pub sight: Option<Box<Sight>>,
     pub close_needed: bool,
     pub queued_out: bool,
     pub queued_resume: bool,

@@ -184,6 +184,8 @@ pub struct Totals {
     pub cancels: u64,
     /// Notifications that clients were told, over connections that listen for all.
     pub notifications: u64,
+    /// Statements and transactions that went to a standby.
+    pub split_reads: u64,
     pub coalesced: Coalesced,
     pub cached: Cached,
     /// From a transaction's first statement to its end; a statement alone is one.

@@ -90,6 +90,7 @@ impl World {
             key: server_state.key.clone(),
             tls: String::new(),
             seat: None,
+            life: 0,
         }
     }
 
@@ -322,7 +323,7 @@ impl World {
             }
             ToControl::Judge { worker, config, shape, text, .. } => {
                 let (database, user) = (config.database.clone(), config.user.clone());
-                let pool = PoolName { database, user };
+                let pool = PoolName { database, user, replica: None };
                 let forgets =
                     [Fault::TableForgotten, Fault::SettingsForgotten, Fault::WriteForgotten];
                 let faults = forgets.map(|fault| self.has_fault(fault));

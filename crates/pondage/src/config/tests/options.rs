@@ -76,6 +76,9 @@ fn company(section: Section, name: &str, file: &str) -> String {
         (Section::ListenTls, "key") => format!("cert = \"{file}\"\n"),
         (Section::Database, "tls_cert") => format!("tls_key = \"{file}\"\n"),
         (Section::Database, "tls_key") => format!("tls_cert = \"{file}\"\n"),
+        (Section::Database, "split_reads") => {
+            "host = \"a,b\"\ntarget_session_attrs = \"primary\"\n".to_owned()
+        }
         // The stream needs to know as whom to log in.
         (Section::Cache, "mode" | "password" | "password_file") => "user = \"u\"\n".to_owned(),
         (_, "cache") => "[cache]\nuser = \"u\"\n".to_owned(),

@@ -165,6 +165,14 @@ fn lists_that_do_not_fit_are_refused_with_the_reason() {
         ("port = \"1,2\"", "P0105", "`port` has 2 ports for 1 hosts"),
         ("port = \"1,\"", "P0105", "a list of ports"),
         ("port = 0", "P0105", "a list of ports"),
+        ("split_reads = true", "P0110", "needs a list of hosts"),
+        ("host = \"a,b\"\nsplit_reads = true", "P0110", "target_session_attrs"),
+        (
+            "host = \"a,b\"\nsplit_reads = true\ntarget_session_attrs = \"primary\"\n\
+          host_check_interval = 0",
+            "P0110",
+            "needs a host_check_interval",
+        ),
         ("host = \"a,,b\"", "P0105", "a host of the list has no name"),
         ("host = \"a,/tmp\"", "P0105", "not directories of sockets"),
         (&format!("host = \"{many}\""), "P0105", "at most 16 hosts"),

@@ -13,7 +13,7 @@ use super::login::{key_number, key_parts};
 use super::{Effect, Place, Plane, Preparing};
 use crate::config::{CacheMode, Config};
 use crate::control::messages::{Command, Ref, Shutdown, ToControl, ToWorker};
-use crate::session::client::{Client, Hold, Phase};
+use crate::session::client::{Client, Hold, Phase, NONE};
 use crate::session::login::Refused;
 
 /// A command whose answer has to wait.
@@ -80,7 +80,7 @@ impl Plane {
             ToWorker::Listened { client, number } => self.listened(client, number),
             ToWorker::Notified { audience, message } => self.notified(&audience, &message),
             ToWorker::ListenLost { audience, why } => self.listening_lost(&audience, &why),
-            ToWorker::HostsChanged => self.leave_hosts(),
+            ToWorker::HostsChanged { replicas } => self.leave_hosts(replicas),
             ToWorker::Ping { reply } => drop(reply.send(())),
             ToWorker::CancelRequest { number, key } => self.cancel_by_key(None, number, &key),
             ToWorker::Client { .. }
@@ -404,6 +404,17 @@ impl Plane {
         self.verifiers.clear();
         for at in 0..self.pools.len() as u32 {
             let name = self.pools[at as usize].name.clone();
+            if name.replica.is_some() {
+                match self.renewed_beside(&name) {
+                    Some(config) => self.renew_pool(at, config),
+                    None => {
+                        let pool = &mut self.pools[at as usize];
+                        (pool.retired, pool.epoch) = (true, pool.epoch + 1);
+                        self.send_home(at);
+                    }
+                }
+                continue;
+            }
             match self.config.pool(&name.database, &name.user) {
                 Ok(config) if config.user == name.user => self.renew_pool(at, config),
                 // It is gone, or its clients are to share another pool.
@@ -412,12 +423,20 @@ impl Plane {
         }
         self.common.shares.is_short(self.config.runtime.workers < 2, self.now);
         self.renew_caches();
+        for at in 0..self.pools.len() as u32 {
+            if self.pools[at as usize].home == NONE {
+                self.find_standbys(at);
+            }
+        }
         self.close_idle();
         self.serve_all();
     }
 
     fn renew_pool(&mut self, at: u32, config: Arc<crate::config::PoolConfig>) {
-        let limits = self.limits(&config);
+        let mut limits = self.limits(&config);
+        if config.upstream.several.replica.is_some() {
+            self.limits_beside(&mut limits);
+        }
         let budgets = self.client_budgets(&config);
         let pool = &mut self.pools[at as usize];
         if pool.config.upstream != config.upstream {

@@ -1,8 +1,11 @@
 //! Servers at hosts that are another thing than they were: a standby that was promoted, a primary
 //! that is one no more, an address that its name has no more.
 
+use std::sync::Arc;
+
 use super::{Effect, Place, Plane, ServerConn};
 use crate::control::messages::ToControl;
+use crate::hosts::Replicas;
 
 impl ServerConn {
     /// Its host is no longer what is asked for.
@@ -23,7 +26,10 @@ impl Plane {
 
     /// Closes servers that are no longer fit: those that nobody has at once, the others when they
     /// are given back.
-    pub(super) fn leave_hosts(&mut self) {
+    pub(super) fn leave_hosts(&mut self, replicas: Option<Arc<Replicas>>) {
+        if let Some(replicas) = replicas {
+            self.know_replicas(replicas);
+        }
         for slot in self.servers.numbers() {
             let conn = &mut self.servers[slot];
             if !conn.is_unfit() {

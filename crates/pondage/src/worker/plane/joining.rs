@@ -302,7 +302,7 @@ impl Plane {
     }
 
     /// Asks parser and catalogues what may be done with a shape.
-    fn judge(&mut self, at: u32, shape: u32, text: &[u8]) {
+    pub(super) fn judge(&mut self, at: u32, shape: u32, text: &[u8]) {
         let pool = &self.pools[at as usize];
         self.effects.push(Effect::Control(ToControl::Judge {
             worker: self.worker,

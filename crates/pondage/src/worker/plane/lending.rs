@@ -31,11 +31,13 @@ const SWEEP: &str = "DEALLOCATE ALL";
 struct NameOf<'a> {
     database: &'a str,
     user: &'a str,
+    replica: Option<usize>,
 }
 
 impl hashbrown::Equivalent<PoolName> for NameOf<'_> {
     fn equivalent(&self, name: &PoolName) -> bool {
-        self.database == name.database && self.user == name.user
+        (self.database, self.user, self.replica)
+            == (name.database.as_str(), name.user.as_str(), name.replica)
     }
 }
 
@@ -45,21 +47,24 @@ const KEPT_MAX: u32 = 8;
 
 impl Plane {
     pub(super) fn known_pool(&self, database: &str, user: &str) -> Option<u32> {
-        self.pool_by_name.get(&NameOf { database, user }).copied()
+        self.pool_by_name.get(&NameOf { database, user, replica: None }).copied()
     }
 
     /// The number of a pool, made if it is new.
     pub(super) fn pool_of(&mut self, config: Arc<PoolConfig>) -> u32 {
-        if let Some(known) = self.known_pool(&config.database, &config.user) {
-            return known;
+        let name = PoolName::of(&config);
+        if let Some(known) = self.pool_by_name.get(&name) {
+            return *known;
         }
-        let name = PoolName { database: config.database.clone(), user: config.user.clone() };
         let at = self.pools.len() as u32;
         let shared = self.common.pool(&name);
         let disabled = config.disabled || self.disabled.contains(&config.database);
         let paused =
             self.paused.contains(&None) || self.paused.contains(&Some(config.database.clone()));
-        let limits = self.limits(&config);
+        let mut limits = self.limits(&config);
+        if name.replica.is_some() {
+            self.limits_beside(&mut limits);
+        }
         shared.share_with(limits.also.clone());
         self.pools.push(PoolState {
             limits,
@@ -83,6 +88,9 @@ impl Plane {
             company: Company::default(),
             surveys: Surveys::default(),
             cache: None,
+            standbys: None,
+            home: NONE,
+            life: 0,
             config,
         });
         self.pool_by_name.insert(name, at);
@@ -158,7 +166,10 @@ impl Plane {
             return client.hold == Hold::No;
         }
         (client.asked, client.began) = (now, now);
-        let at = client.pool;
+        if client.sight.is_some() {
+            self.choose_for_transaction(slot);
+        }
+        let at = self.clients[slot].pool;
         let pool = &mut self.pools[at as usize];
         let open = !pool.paused;
         if let Some(server) = open.then(|| pool.pool.take()).flatten() {
@@ -369,6 +380,7 @@ impl Plane {
         conn.reset_wanted = always || conn.strange;
         conn.server.lend(None);
         conn.place = Place::Cleaning;
+        self.go_home(slot);
         if let Some(client) = self.clients.get_mut(slot) {
             client.server = NONE;
             client.slim();

@@ -354,6 +354,7 @@ impl Plane {
         pool.clients += 1;
         pool.totals.client_login_count += 1;
         self.reads_begin(slot, at);
+        self.split_begins(slot, at);
         let client = &mut self.clients[slot];
         client.pool = at;
         client.guest = guest;

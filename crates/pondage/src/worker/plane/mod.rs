@@ -34,6 +34,7 @@ mod replies;
 mod report;
 mod requests;
 mod sharing;
+mod splitting;
 mod standpoint;
 mod statements;
 mod surveying;
@@ -68,7 +69,7 @@ use crate::config::{Config, PoolConfig};
 use crate::control::messages::{
     Identity, OpenError, Opened, PoolName, Ref, Shutdown, ToControl, ToWorker,
 };
-use crate::hosts::Seat;
+use crate::hosts::{Replicas, Seat};
 use crate::link::Ends;
 use crate::session::cancel_key::CancelKeys;
 use crate::session::client::{Client, Hold, Phase, Rest, NONE};
@@ -87,6 +88,8 @@ use listening::Room;
 use mirroring::Running;
 use pulses::DatabaseCache;
 use replies::Happened;
+pub use splitting::Sight;
+use splitting::Standbys;
 use surveying::{Surveys, Touched};
 pub use writes::Wrote;
 
@@ -284,6 +287,8 @@ pub struct ServerConn {
     pub queued_out: bool,
     /// At one of several hosts.
     pub seat: Option<Arc<Seat>>,
+    /// Of a standby that is read from: in which of its lives it was opened.
+    pub life: u64,
 }
 
 /// One (database, user) on this worker.
@@ -319,6 +324,12 @@ pub struct PoolState {
     pub company: Company,
     pub surveys: Surveys,
     pub cache: Option<PoolCache>,
+    /// Where its reads may go.
+    standbys: Option<Box<Standbys>>,
+    /// Of the pool of a standby: the one that it is beside; else [`NONE`].
+    home: u32,
+    /// In which life of the standby its servers are.
+    life: u64,
 }
 
 /// The end of a log-in for clients that ask for the same.
@@ -379,6 +390,8 @@ pub struct Plane {
     rooms: Vec<Room>,
     /// The caches of the databases.
     caches: Vec<DatabaseCache>,
+    /// The hosts of lists.
+    replicas: Vec<Arc<Replicas>>,
     /// Those whose connections have bytes to write.
     pub written_links: Vec<u32>,
     #[allow(clippy::vec_box)] // The boxes are what is kept: clients hold one each.
@@ -457,6 +470,7 @@ impl Plane {
             running: Running::default(),
             rooms: Vec::new(),
             caches: Vec::new(),
+            replicas: Vec::new(),
             written_links: Vec::new(),
             spare_units: Vec::new(),
             shared: Vec::new(),
@@ -560,6 +574,7 @@ impl Plane {
             wrote: None,
             begun: None,
             listens: None,
+            sight: None,
             close_needed: false,
             queued_out: false,
             queued_resume: false,

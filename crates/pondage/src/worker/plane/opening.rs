@@ -69,6 +69,10 @@ impl Plane {
                 (found.pool, Some(client))
             }
         };
+        if client.is_none() {
+            self.lives(at, opened.life);
+        }
+        let defaults = self.as_at_home(at, defaults);
         let epoch = self.pools[at as usize].epoch;
         let conn = |_, generation| ServerConn {
             server: Server::new(defaults.clone(), self.now),
@@ -97,6 +101,7 @@ impl Plane {
             opened_at: self.epoch + std::time::Duration::from_micros(self.now.0),
             queued_out: false,
             seat: opened.seat.clone(),
+            life: opened.life,
         };
         let server = self.servers.insert(conn);
         let pool = &mut self.pools[at as usize];
@@ -142,6 +147,7 @@ impl Plane {
                 tracing::warn!(event = "server_connect_failed", db = %pool.name.database,
                     user = %pool.name.user, sqlstate = %error.code, tries, "{}", error.message);
                 pool.failing = Some(Failing { since, began, tries, error });
+                self.send_home(at);
                 self.tell_the_waiting(at);
             }
         }

@@ -249,6 +249,7 @@ impl Plane {
     /// A Sync, Query or FunctionCall of the client's is answered.
     pub(super) fn answered(&mut self, slot: u32, status: TxStatus) {
         let now = self.now;
+        self.note_seen(slot);
         let unit = self.clients[slot].unit.as_ref();
         if unit.is_none_or(|unit| !unit.tail || unit.done) {
             self.read_answered(slot);

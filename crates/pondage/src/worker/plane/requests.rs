@@ -163,6 +163,9 @@ impl Plane {
             self.clients[slot].hold = Hold::Uncertain;
             return Taken::Held;
         }
+        if self.clients[slot].sight.is_some() {
+            self.choose(slot, header, bytes);
+        }
         // A request that was held or refused took no answer along.
         if self.clients[slot].fill.is_some() && self.quiet_status(slot).is_some() {
             self.clients[slot].fill = None;

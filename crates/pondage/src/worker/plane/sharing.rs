@@ -61,7 +61,7 @@ impl Plane {
     /// Each question brings one server at the most, so it is put `again` when one has come.
     pub(super) fn ask_other_workers(&mut self, at: u32, again: bool) {
         let workers = self.config.runtime.workers as u8;
-        if workers < 2 {
+        if workers < 2 || self.pools[at as usize].home != NONE {
             return;
         }
         let pool = &self.pools[at as usize];
