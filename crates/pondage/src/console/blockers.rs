@@ -26,7 +26,7 @@ pub fn rows(pools: &[PoolSnapshot], workers: &[WorkerSnapshot]) -> Vec<Vec<Value
     waiting.sort_by_key(|(pool, _)| std::cmp::Reverse(effect(pool)));
     let mut rows = Vec::new();
     for (pool, shortage) in waiting {
-        let name = PoolName { database: pool.database.clone(), user: pool.user.clone() };
+        let name = PoolName { database: pool.database.clone(), user: pool.user.clone(), replica: None };
         let due = holders.iter().filter(|(holder, _)| shortage.is_due_to(&holder.pool, &name));
         let before = rows.len();
         rows.extend(due.take(ROWS_MAX - before).map(|(holder, now)| {
@@ -109,7 +109,7 @@ mod tests {
         let ends = fixture::connection(0, client, "active").ends;
         let application_name = "nightly".to_owned();
         Holder {
-            pool: PoolName { database: database.to_owned(), user: "web".to_owned() },
+            pool: PoolName { database: database.to_owned(), user: "web".to_owned(), replica: None },
             client: Some(HoldingClient {
                 id: client,
                 user: "ann".to_owned(),

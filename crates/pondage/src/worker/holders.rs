@@ -90,7 +90,7 @@ mod tests {
 
     fn holder(database: &str, since: u64) -> Holder {
         Holder {
-            pool: PoolName { database: database.to_owned(), user: "web".to_owned() },
+            pool: PoolName { database: database.to_owned(), user: "web".to_owned(), replica: None },
             client: None,
             state: "active",
             state_since: Moment(since),
