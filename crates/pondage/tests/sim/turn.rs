@@ -339,6 +339,8 @@ impl World {
             ToControl::Defined { .. } => {}
             // Its client has gone; no other process has clients.
             ToControl::CancelElsewhere { .. } => {}
+            // Nobody listens here.
+            ToControl::ListenAnew { .. } => {}
             ToControl::Cancel { server, asker, pid, key, .. } => {
                 self.cancels.push((due, pid, key, server, asker));
             }
