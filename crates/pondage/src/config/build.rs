@@ -363,7 +363,7 @@ impl Builder<'_> {
         let database = values.text("query_database");
         let cache = values.duration("query_cache").unwrap_or(default::AUTH_QUERY_CACHE);
         let Some(user) = user else {
-            for name in ["query", "query_database", "query_cache"] {
+            for name in ["query", "query_database"] {
                 let lonely = !settings.has(scope, "query_user");
                 if let Some(given) = settings.get(scope, name).filter(|_| lonely) {
                     let message = format!("`{name}` needs `query_user`");

@@ -168,7 +168,7 @@ fn reads_that_nobody_has_named_say_whether_they_could_be_cached() {
 fn latencies_of_a_pool_are_those_of_its_transactions_queries_and_waits() {
     let mut pool = fixture::pool(&fixture::config(), "app", "web");
     pool.totals = Default::default();
-    assert_eq!(words(&latencies(&pool))[6..], ["-"; 9]);
+    assert_eq!(words(&latencies(&pool))[6..15], ["-"; 9]);
     for micros in (0..100).map(|n| if n < 94 { 40 } else { 700 }) {
         pool.totals.xact_time.record(micros * 2);
         pool.totals.query_time.record(micros);
@@ -176,5 +176,9 @@ fn latencies_of_a_pool_are_those_of_its_transactions_queries_and_waits() {
     pool.totals.wait_time.record(10);
     let row = words(&latencies(&pool));
     assert_eq!(row[..6], ["app", "web", "0", "0", "0", "0"]);
-    assert_eq!(row[6..], ["100", "1600", "1600", "50", "800", "800", "50", "50", "50"]);
+    assert_eq!(row[6..15], ["100", "1600", "1600", "50", "800", "800", "50", "50", "50"]);
+    assert_eq!(row[15..], ["0", "-", "0"], "servers, no share, none given up");
+    (pool.sv_idle, pool.sv_login, pool.share) = (2, 1, Some(4));
+    pool.totals.given_up = 7;
+    assert_eq!(words(&latencies(&pool))[15..], ["3", "4", "7"]);
 }

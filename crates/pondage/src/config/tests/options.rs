@@ -86,7 +86,9 @@ fn company(section: Section, name: &str, file: &str) -> String {
         (Section::Auth, "method") => format!("hba_file = \"{file}\"\n"),
         (Section::Auth, "hba_file") => "method = \"hba\"\n".to_owned(),
         (Section::Auth, "ident_map") => format!("ident_file = \"{file}\"\n"),
-        (Section::Auth, "query" | "query_database") => "query_user = \"q\"\n".to_owned(),
+        (Section::Auth, "query" | "query_database" | "query_cache") => {
+            "query_user = \"q\"\n".to_owned()
+        }
         _ => String::new(),
     }
 }
