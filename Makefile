@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite pgbouncer-suite drivers-suites redis-kills procedure-kills soak fuzz cache-check sql-logic
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite pgbouncer-suite drivers-suites redis-kills procedure-kills simulate soak fuzz cache-check sql-logic
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,12 @@ bench-cache: build ## reads that come again, with and without the read cache; ne
 
 bench-procedure: build ## TPC-C's payment and new-order: statements, calls and trains of calls
 	$(BENCH) procedure $(ARGS)
+
+simulate: ## the data plane in worlds made from seeds, for MINUTES (default 60); FIRST, SEEDS
+	cargo build --release --workspace --tests --locked
+	PONDAGE_SIM_FIRST=$(or $(FIRST),1000) PONDAGE_SIM_ROUNDS=$(SEEDS) \
+		PONDAGE_SIM_MINUTES=$(or $(MINUTES),$(if $(SEEDS),,60)) \
+		cargo test --release --workspace --test sim --locked -- --nocapture every_client
 
 soak: ## clients that connect, query, cancel and vanish for SOAK_SECONDS (default 600)
 	scripts/setup.sh run

@@ -34,6 +34,10 @@ pub(crate) const OUTSIDE_KEYS: i32 = 6;
 
 pub(crate) const GROUPS: i32 = 4;
 
+/// A transaction of the world beside the gateway is over after so many microseconds: who waits for
+/// its locks does not wait for ever, however time leaps.
+const OUTSIDE_LASTS_MAX: u64 = 2_000_000;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) group: i32,
@@ -122,6 +126,7 @@ struct Closing {
 /// A transaction of the world beside the gateway.
 #[derive(Debug)]
 struct Outside {
+    began: u64,
     xid: u64,
     steps: u32,
     streamed: bool,
@@ -423,12 +428,17 @@ impl Database {
         if self.random.random_bool(if calm { 0.3 } else { 0.05 }) {
             self.flushed = self.insert;
         }
-        if self.random.random_bool(if calm && self.outside.is_none() { 0.0 } else { self.busy }) {
+        let lasts = self.outside.as_ref().map_or(0, |outside| now - outside.began);
+        let busy = if calm && self.outside.is_none() { 0.0 } else { self.busy };
+        if lasts >= OUTSIDE_LASTS_MAX {
+            self.act_outside(true);
+        } else if self.random.random_bool(busy) {
             self.act_outside(calm);
         }
     }
 
-    fn act_outside(&mut self, calm: bool) {
+    /// They begin something, go on with it, or end it, and at once if `soon`.
+    fn act_outside(&mut self, soon: bool) {
         let Some(mut outside) = self.outside.take() else {
             if self.random.random_bool(0.02) {
                 return self.describe_anew();
@@ -437,12 +447,12 @@ impl Database {
             if self.closing.is_empty() {
                 let (xid, steps) = (self.begin(), self.random.random_range(1..5));
                 let streamed = self.random.random_bool(0.3);
-                self.outside = Some(Outside { xid, steps, streamed });
+                self.outside = Some(Outside { began: self.now, xid, steps, streamed });
             }
             return;
         };
         let xid = outside.xid;
-        if outside.steps == 0 || calm {
+        if outside.steps == 0 || soon {
             if self.random.random_bool(0.2) {
                 return self.abort(xid);
             }

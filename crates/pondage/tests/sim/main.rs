@@ -3,7 +3,7 @@
 //! would have said. See `world.rs`.
 //!
 //! `PONDAGE_SIM_SEED=17` runs one seed, `PONDAGE_SIM_ROUNDS=5000` so many, from
-//! `PONDAGE_SIM_FIRST=250` on.
+//! `PONDAGE_SIM_FIRST=250` on, and `PONDAGE_SIM_MINUTES=60` as many as fit into that.
 
 mod client;
 mod data;
@@ -19,6 +19,8 @@ mod statements;
 mod tally;
 mod turn;
 mod world;
+
+use std::time::Instant;
 
 use rand::Rng;
 
@@ -53,23 +55,26 @@ fn every_client_hears_what_a_direct_connection_would_have_said() {
         return;
     }
     let (mut failures, mut tally) = (Vec::new(), Tally::default());
-    let rounds = number("PONDAGE_SIM_ROUNDS").unwrap_or(250);
+    let minutes = number("PONDAGE_SIM_MINUTES");
+    let rounds =
+        number("PONDAGE_SIM_ROUNDS").unwrap_or(if minutes.is_some() { u64::MAX } else { 250 });
     let first = number("PONDAGE_SIM_FIRST").unwrap_or(0);
-    for seed in first..first + rounds {
-        match run(seed) {
+    let began = Instant::now();
+    let time_is_over = || minutes.is_some_and(|minutes| began.elapsed().as_secs() >= minutes * 60);
+    let mut done = 0;
+    while done < rounds && failures.len() <= 40 && !time_is_over() {
+        match run(first + done) {
             Ok(one) => tally += one,
             Err(error) => failures.push(error),
         }
-        if failures.len() > 40 {
-            break;
-        }
+        done += 1;
     }
     for failure in &failures {
         let head: Vec<&str> = failure.lines().take(4).collect();
         eprintln!("{}\n", head.join("\n"));
     }
     assert!(failures.is_empty(), "{} seeds failed; the first:\n{}", failures.len(), failures[0]);
-    tally.check(rounds);
+    tally.check(done);
 }
 
 /// What is found can be run again: a seed says everything.

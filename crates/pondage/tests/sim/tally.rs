@@ -1,12 +1,17 @@
 //! How often what is to be proven has happened.
 
 use std::ops::AddAssign;
+use std::time::Duration;
 
 use pondage::route::Why;
 use pondage::worker::snapshot::{Cached, Coalesced};
 
 use crate::data::copying::Copies;
 use crate::kept::Counts;
+
+/// So much time passes in the worlds of so many seeds.
+const SIMULATED_MIN: Duration = Duration::from_secs(3600);
+const SIMULATED_BY: u64 = 250;
 
 /// What statements came to, over all pools.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,6 +28,8 @@ pub struct Tally {
     pub lost: u64,
     pub cached: Cached,
     pub counts: Counts,
+    /// The time that has passed in the worlds.
+    pub simulated: Duration,
 }
 
 impl Tally {
@@ -40,13 +47,18 @@ impl Tally {
             stalled: one.stalled,
             lost: one.lost,
             cached,
-            counts: Counts::default(),
+            ..Tally::default()
         };
     }
 
     /// A run of so many seeds that proves something has seen all of it, and more than once.
     pub fn check(&self, seeds: u64) {
-        eprintln!("{seeds} seeds: {self:?}");
+        let minutes = self.simulated.as_secs() / 60;
+        eprintln!("{seeds} seeds, {} h {} min: {self:?}", minutes / 60, minutes % 60);
+        assert!(
+            self.simulated >= SIMULATED_MIN || seeds < SIMULATED_BY,
+            "in {seeds} seeds too little time has passed: {minutes} min"
+        );
         let company = self.joined.saturating_sub(self.trips);
         let often = [self.alone, self.joined, self.batched, self.trained, self.prepared];
         // A read whose result is kept is seldom refused, and stands behind nobody who is: where
@@ -107,5 +119,6 @@ impl AddAssign for Tally {
         all.mismatches += cached.mismatches;
         all.mirrored += cached.mirrored;
         self.counts += one.counts;
+        self.simulated += one.simulated;
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use backend::moment::Moment;
 use pondage::config::Config;
@@ -98,6 +98,9 @@ pub struct World {
 
 pub(crate) type Checked = Result<(), String>;
 
+/// When a world begins, in microseconds.
+const BEGINNING: u64 = 1_000_000;
+
 impl World {
     pub fn new(seed: u64, plan: Plan) -> World {
         let mut random = StdRng::seed_from_u64(seed ^ 0x5eed);
@@ -130,7 +133,7 @@ impl World {
             .collect();
         World {
             random,
-            now: 1_000_000,
+            now: BEGINNING,
             common,
             configs,
             planes,
@@ -327,6 +330,7 @@ impl World {
         }
         self.answers.clear();
         self.tally.counts = self.counts();
+        self.tally.simulated = Duration::from_micros(self.now - BEGINNING);
         let comes = |post: &&Post| matches!(post.mail, Mail::Opened { .. } | Mail::Moved { .. });
         let coming = self.post.iter().filter(comes).count();
         let live = self.servers.iter().filter(|server| !server.gone && !server.model.dead);
