@@ -49,7 +49,8 @@ step "build" cargo build --workspace --all-targets --locked
 step "the benchmark runner's tests" in_bench python3 -m unittest discover -s . -t .
 step "tiny benchmarks" tiny_benchmarks
 step "PostgreSQL's and psycopg2's suites, in part" env PONDAGE="$target/debug/pondage" \
-    tests/suites/differences.py --short --mode session regress isolation libpq_pipeline psycopg2
+    tests/suites/differences.py --short --mode session --mode session-once \
+    regress isolation libpq_pipeline psycopg2
 step "drivers of other languages" cargo test --workspace --test it --locked -- \
     --ignored --test-threads=1 --nocapture drivers::
 step "tests" cargo test --workspace --locked --no-fail-fast

@@ -26,7 +26,7 @@ import stage
 from drivers.base import FAILED, PASSED, SKIPPED
 
 HERE = pathlib.Path(__file__).parent.resolve()
-NAME = re.compile(r"^(?P<suite>\S+) (?P<mode>session|transaction)(?P<maybe>\??): (?P<test>.+)$")
+NAME = re.compile(r"^(?P<suite>\S+) (?P<mode>session|session-once|transaction)(?P<maybe>\??): (?P<test>.+)$")
 ABSENT = "absent"
 
 
@@ -136,7 +136,7 @@ def main() -> int:
 
 
 def table(rows: list[dict]) -> str:
-    lines = [f"| suite | version | {' | '.join(stage.SIDES)} |", "|---|---|" + "---:|" * 3]
+    lines = [f"| suite | version | {' | '.join(stage.SIDES)} |", "|---|---|" + "---:|" * len(stage.SIDES)]
     for row in rows:
         cells = [
             "{passed} / {failed} / {skipped}".format(**row[side]) if side in row else ""

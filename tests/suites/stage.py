@@ -15,7 +15,13 @@ from pondage_bench.pgwire import Client, Endpoint, PgError  # noqa: E402
 from pondage_bench.postgres import Cluster, Upstream  # noqa: E402
 from pondage_bench.processes import Supervisor, free_port, stage, wait_until  # noqa: E402
 
-DIRECT, SESSION, TRANSACTION = SIDES = "direct", "session", "transaction"
+DIRECT, SESSION, ONCE, TRANSACTION = SIDES = "direct", "session", "session-once", "transaction"
+# What each side sets in Pondage's pool. Once: a server that somebody has had is closed.
+POOLS = {
+    SESSION: 'mode = "session"',
+    ONCE: 'mode = "session"\nserver_lifetime = "1ms"',
+    TRANSACTION: 'mode = "transaction"',
+}
 START_SECONDS = 30.0
 # A cluster lives for one run: nothing of it is worth a flush.
 SETTINGS = {
@@ -30,7 +36,7 @@ http = "off"
 [auth]
 method = "trust"
 [pool]
-mode = "{mode}"
+{pool}
 pool_size = 60
 [databases."*"]
 host = "{host}"
@@ -107,7 +113,7 @@ def start_pondage(
     directory = supervisor.subdirectory("pondage")
     configuration = directory / "pondage.toml"
     supervisor.write(configuration, CONFIGURATION.format(
-        port=port, mode=mode, host=host, server_port=to,
+        port=port, pool=POOLS[mode], host=host, server_port=to,
     ))
     process = supervisor.start(
         "pondage", [stage(binary(), directory), "serve", "-c", configuration],

@@ -315,12 +315,23 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
         long.map(|one| one.client).collect()
     }
 
+    /// Who has the place `number` in the queue, and since when.
+    pub fn queued(&self, number: usize) -> Option<(C, Moment)> {
+        self.waiting.get(number).map(|one| (one.client, one.since))
+    }
+
+    /// Whether one more connection is wanted, and may be tried now if there is room. `extra` is
+    /// how many are wanted beside those for waiting clients.
+    pub fn wants_one(&self, extra: u32, now: Moment) -> bool {
+        let wanted = self.waiting.len() as u64 + u64::from(extra) > u64::from(self.opening);
+        wanted && self.opening < OPENING_MAX && self.may_open(now)
+    }
+
     /// Whether to open one more connection now; if so its place in the budget is taken. `extra`
-    /// is how many are wanted beside those for waiting clients.
+    /// is as for [`Pool::wants_one`].
     pub fn open_one(&mut self, limits: &Limits, extra: u32, now: Moment) -> bool {
         self.short = false;
-        let wanted = self.waiting.len() as u64 + u64::from(extra) > u64::from(self.opening);
-        if !wanted || self.opening >= OPENING_MAX || !self.may_open(now) {
+        if !self.wants_one(extra, now) {
             return false;
         }
         let (most, share) = (self.most(limits, now), self.shared.share());

@@ -22,6 +22,8 @@ const READ_ONLY: [&str; 6] = [
     "in_hot_standby",
 ];
 
+const APPLICATION_NAME: &str = "application_name";
+
 /// Distinct sets an [`Interner`] holds before it drops those that nobody uses.
 const SWEEP_AT: usize = 1024;
 
@@ -67,6 +69,35 @@ impl Settings {
     pub fn restricted_to(&self, reported: &Settings) -> Settings {
         let values = self.values.iter().filter(|(name, _)| reported.find(name).is_ok());
         Settings { values: values.cloned().collect() }
+    }
+
+    /// Whether a session that was started with these is as good as one started with `other`: RESET
+    /// goes to the same values in both. The exception is the name of the application, of which
+    /// there are too many.
+    pub fn start_like(&self, other: &Settings) -> bool {
+        if std::ptr::eq(self, other) {
+            return true;
+        }
+        let (mut ours, mut theirs) = (self.asked_for(), other.asked_for());
+        loop {
+            match (ours.next(), theirs.next()) {
+                (None, None) => return true,
+                (Some((name, value)), Some(other))
+                    if name.eq_ignore_ascii_case(other.0) && value == other.1 => {}
+                _ => return false,
+            }
+        }
+    }
+
+    /// With what a session has to be started to have these, where others start with `plain`.
+    pub fn start_parameters(&self, plain: &Settings) -> Vec<(String, String)> {
+        let more = self.asked_for().filter(|(name, value)| plain.get(name) != Some(*value));
+        more.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    fn asked_for(&self) -> impl Iterator<Item = (&str, &str)> {
+        let counts = |name: &str| !read_only(name) && !name.eq_ignore_ascii_case(APPLICATION_NAME);
+        self.iter().filter(move |(name, _)| counts(name))
     }
 
     /// What turns a server with these settings into one with `wanted`.
@@ -163,6 +194,26 @@ mod tests {
             [("server_version", "15.1"), ("is_superuser", "on")].into_iter().collect();
         let client: Settings = [("server_version", "15.2")].into_iter().collect();
         assert_eq!(server.changes_to(&client), []);
+    }
+
+    #[test]
+    fn sessions_start_alike_but_for_the_name_of_the_application() {
+        let plain: Settings =
+            [("application_name", ""), ("is_superuser", "off"), ("TimeZone", "UTC")]
+                .into_iter()
+                .collect();
+        let named = plain.overlaid([("application_name", "psql"), ("is_superuser", "on")]);
+        assert!(plain.start_like(&named) && named.start_like(&plain));
+        assert_eq!(named.start_parameters(&plain), []);
+        let tokyo = named.overlaid([("timezone", "Asia/Tokyo"), ("geqo", "off")]);
+        let same = plain.overlaid([("GEQO", "off"), ("TIMEZONE", "Asia/Tokyo")]);
+        assert!(tokyo.start_like(&same));
+        for other in [&plain, &plain.overlaid([("TimeZone", "Asia/Tokyo")])] {
+            assert!(!tokyo.start_like(other) && !other.start_like(&tokyo));
+        }
+        let parameters = [("geqo", "off"), ("TimeZone", "Asia/Tokyo")];
+        let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(tokyo.start_parameters(&plain), parameters);
     }
 
     #[test]

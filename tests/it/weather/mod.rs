@@ -14,3 +14,4 @@ mod limits;
 mod log_in;
 mod looked_up;
 mod modes;
+mod session_starts;

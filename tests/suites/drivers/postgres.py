@@ -128,6 +128,7 @@ class Regress(FromSource):
     prepare = locale(database)
     program = "regress/pg_regress"
     schedule = "parallel_schedule"
+    modes = ("session", "session-once", "transaction")
     short_tests = ["test_setup", "boolean", "int4", "strings", "numerology", "transactions",
                    "prepare", "guc", "copy2", "plancache", "temp", "plpgsql",
                    "prepared_xacts", "copydml", "largeobject", "combocid"]

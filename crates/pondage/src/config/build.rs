@@ -18,8 +18,8 @@ use super::value::{escaped, is_name, Value};
 use super::{
     Address, Auth, AuthMethod, AuthQuery, CacheConfig, CacheMode, Calls, ChannelBinding, Coalesce,
     Database, Freshness, Listen, ListenMode, ListenTls, ListenTlsMode, LogFormat, PoolMode,
-    PoolOptions, ProcedureOptions, Redis, Runtime, ServerProtocol, ServerTls, ServerTlsMode, Telemetry,
-    UpstreamOptions, User,
+    PoolOptions, ProcedureOptions, Redis, Runtime, ServerProtocol, ServerTls, ServerTlsMode,
+    Telemetry, UpstreamOptions, User,
 };
 
 mod admission;

@@ -26,7 +26,8 @@ pub fn rows(pools: &[PoolSnapshot], workers: &[WorkerSnapshot]) -> Vec<Vec<Value
     waiting.sort_by_key(|(pool, _)| std::cmp::Reverse(effect(pool)));
     let mut rows = Vec::new();
     for (pool, shortage) in waiting {
-        let name = PoolName { database: pool.database.clone(), user: pool.user.clone(), replica: None };
+        let name =
+            PoolName { database: pool.database.clone(), user: pool.user.clone(), replica: None };
         let due = holders.iter().filter(|(holder, _)| shortage.is_due_to(&holder.pool, &name));
         let before = rows.len();
         rows.extend(due.take(ROWS_MAX - before).map(|(holder, now)| {

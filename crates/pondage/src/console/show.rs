@@ -12,7 +12,8 @@ use super::operator::Switches;
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
 use super::{
-    blockers, caching, channels, columns, hosts, mirroring, procedures, queries, redis, streams, view,
+    blockers, caching, channels, columns, hosts, mirroring, procedures, queries, redis, streams,
+    view,
 };
 use crate::config::{Config, Host, PoolOptions};
 use crate::control::caches::CacheInfo;

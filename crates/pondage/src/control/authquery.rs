@@ -22,9 +22,7 @@ use wire::pg::auth::Secret;
 use super::dial::{Deadline, DialError, Dialer};
 use super::secrets::{Answer, Ask, Found, Secrets, Until, ENTRIES_MAX};
 use super::transport::AsItIs;
-use crate::config::{
-    AuthQuery, ChannelBinding, Config, Host, PoolConfig, SessionAttrs, Upstream,
-};
+use crate::config::{AuthQuery, ChannelBinding, Config, Host, PoolConfig, SessionAttrs, Upstream};
 
 /// Look-ups that may wait for one connection; one more is refused.
 pub const LOOK_UPS_MAX: usize = 8192;

@@ -180,6 +180,8 @@ pub enum ToControl {
 pub enum OpenKind {
     /// For the pool.
     Pooled,
+    /// The same, with start-up parameters of a client that will have it for its whole session.
+    Session { parameters: Vec<(String, String)> },
     /// For one client that asked for replication, with its own start-up parameters.
     Replication { parameters: Vec<(String, String)> },
     /// To ask how far PostgreSQL is; answered by [`ToWorker::LinkOpened`], the ticket being the

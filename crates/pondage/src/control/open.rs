@@ -112,7 +112,7 @@ impl Dialer {
         let work = async {
             session.start(self, task).await.map_err(|e| place.login(e))?;
             match &config.upstream.connect_query {
-                Some(query) if *kind == OpenKind::Pooled => {
+                Some(query) if matches!(kind, OpenKind::Pooled | OpenKind::Session { .. }) => {
                     session.query(query).await.map_err(|e| place.connect_query(e))
                 }
                 _ => Ok(()),
@@ -285,9 +285,12 @@ fn start_parameters<'a>(config: &'a PoolConfig, kind: &'a OpenKind) -> Vec<(&'a 
     let mut parameters =
         vec![("user", upstream.user.as_str()), ("database", upstream.database.as_str())];
     match kind {
-        OpenKind::Pooled => {
+        OpenKind::Pooled | OpenKind::Session { .. } => {
             let name = upstream.application_name.as_deref();
             parameters.extend(name.map(|name| ("application_name", name)));
+            if let OpenKind::Session { parameters: own } = kind {
+                parameters.extend(own.iter().map(|(name, value)| (&**name, &**value)));
+            }
         }
         OpenKind::Pulse => parameters.push(("application_name", "pondage cache")),
         OpenKind::Probe => parameters.push(("application_name", "pondage probe")),

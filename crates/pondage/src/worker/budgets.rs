@@ -182,7 +182,8 @@ mod tests {
             let shared = Arc::new(Shared::default());
             let budget = budget.clone();
             shared.share_with(vec![Ceiling { scope: Scope::Process, budget, limit }]);
-            let name = PoolName { database: format!("db{number}"), user: "web".to_owned(), replica: None };
+            let name =
+                PoolName { database: format!("db{number}"), user: "web".to_owned(), replica: None };
             (name, shared)
         };
         let pools = (0..count).map(pool).collect();

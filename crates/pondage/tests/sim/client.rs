@@ -684,6 +684,9 @@ impl Client {
                     ("TimeZone", ["Asia/Tokyo", "Europe/Rome"]),
                 ];
                 let (name, values) = names[random.random_range(0..3)];
+                if habits.session_mode && self.resets(name) && random.random_bool(0.3) {
+                    return format!("reset {name}");
+                }
                 format!("set {name} {}", values[random.random_range(0..2)])
             }
             87..91 if habits.sets => "show timezone".to_owned(),
@@ -694,6 +697,13 @@ impl Client {
             96..98 if habits.copies => format!("copyout {} '{mark}'", random.random_range(0..4)),
             _ => format!("echo '{mark}'"),
         }
+    }
+
+    /// In session mode: RESET goes back to what it has come with. Not to the name of an
+    /// application, which is nothing that servers are started with.
+    fn resets(&self, name: &str) -> bool {
+        let named = self.startup.iter().any(|(known, _)| known == "application_name");
+        !(named && matches!(name, "application_name" | "all"))
     }
 
     /// One statement of a shape that comes often, in one of its forms.
@@ -755,7 +765,9 @@ impl Client {
         if habits.drops && random.random_bool(0.1) && !self.is_outstanding() {
             texts = vec![match random.random_range(0..4) {
                 0 => "deallocate all".to_owned(),
-                1 if self.startup.is_empty() => "discard all".to_owned(),
+                1 if self.startup.is_empty() || habits.session_mode && self.resets("all") => {
+                    "discard all".to_owned()
+                }
                 _ => format!("deallocate s{}", random.random_range(1..4)),
             }];
         }

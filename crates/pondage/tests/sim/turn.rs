@@ -85,7 +85,7 @@ impl World {
         Opened {
             link: Link { socket: Socket::Unix(socket), tls: None, early: Vec::new() },
             ends: ends(),
-            parameters: Postgres::new(&[]).parameters(),
+            parameters: server_state.model.parameters(),
             pid: server as u32 + 1,
             key: server_state.key.clone(),
             tls: String::new(),
@@ -281,7 +281,12 @@ impl World {
     fn control(&mut self, number: usize, message: ToControl) -> Checked {
         let due = self.now + self.random.random_range(0..20_000);
         match message {
-            ToControl::Open { ticket, config, kind: OpenKind::Pooled, .. } => {
+            ToControl::Open {
+                ticket,
+                config,
+                kind: kind @ (OpenKind::Pooled | OpenKind::Session { .. }),
+                ..
+            } => {
                 let database = config.database.clone();
                 let bad_luck = self.plan.habits.storm && !self.calm;
                 if self.unreachable || bad_luck && self.random.random_bool(0.1) {
@@ -299,7 +304,10 @@ impl World {
                 }
                 self.opened += 1;
                 let server = self.servers.len();
-                let mut model = Postgres::new(&[]);
+                let mut model = match kind {
+                    OpenKind::Session { parameters } => Postgres::new(&parameters),
+                    _ => Postgres::new(&[]),
+                };
                 model.data = self.kept.data(&database);
                 model.clashes = Some(Default::default());
                 self.servers.push(Server {

@@ -332,11 +332,11 @@ impl Plane {
         }
     }
 
-    /// Idle servers of an earlier epoch.
+    /// Idle servers that nobody may get any more.
     fn close_idle(&mut self) {
         for slot in self.servers.numbers() {
             let conn = &self.servers[slot];
-            if conn.place == Place::Idle && conn.epoch != self.pools[conn.pool as usize].epoch {
+            if conn.place == Place::Idle && self.retires(conn) {
                 self.close_server(slot);
             }
         }

@@ -172,12 +172,17 @@ impl Plane {
         let at = self.clients[slot].pool;
         let pool = &mut self.pools[at as usize];
         let open = !pool.paused;
-        if let Some(server) = open.then(|| pool.pool.take()).flatten() {
+        let found = match pool.config.mode {
+            _ if !open => None,
+            PoolMode::Session => self.take_fitting(at, slot),
+            PoolMode::Transaction | PoolMode::Statement => pool.pool.take(),
+        };
+        if let Some(server) = found {
             self.attach(slot, server, now);
             return self.clients.get(slot).is_some_and(|client| client.hold == Hold::No);
         }
         let client = &mut self.clients[slot];
-        pool.pool.wait(slot, now, client.party());
+        self.pools[at as usize].pool.wait(slot, now, client.party());
         client.hold = Hold::Waiting;
         self.open_more(at);
         false
@@ -510,7 +515,9 @@ impl Plane {
         let lifetime = pool.config.server_lifetime;
         let old = !lifetime.is_zero() && self.now.since(conn.server.opened) >= lifetime;
         let unwanted = conn.close_needed || conn.is_unfit() || conn.epoch != pool.epoch;
-        old || unwanted || conn.server.is_dying()
+        // Its RESET would be wrong for all others.
+        let odd = conn.start.is_some() && pool.config.mode != PoolMode::Session;
+        old || odd || unwanted || conn.server.is_dying()
     }
 
     /// A clean server: to whoever waits longest, here or at another worker, else it rests.
@@ -542,7 +549,7 @@ impl Plane {
 
     /// Lends idle servers to waiting clients as long as there are both, and opens more if needed.
     pub(super) fn serve(&mut self, at: u32) {
-        loop {
+        while !self.in_sessions(at) {
             let pool = &mut self.pools[at as usize];
             if pool.paused || pool.pool.waiting() == 0 {
                 break;

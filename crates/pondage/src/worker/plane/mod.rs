@@ -18,6 +18,7 @@ mod calls;
 mod commands;
 mod company;
 mod fairness;
+mod fitting;
 mod holding;
 mod hosts;
 mod joining;
@@ -281,6 +282,9 @@ pub struct ServerConn {
     /// It listens to channels of its client.
     pub listening: bool,
     pub replication: bool,
+    /// In session mode: the settings of the client whose start-up parameters it was started with,
+    /// if they were unlike others'.
+    pub start: Option<Arc<Settings>>,
     /// RECONNECTs of the pool that had happened when it was opened.
     pub epoch: u32,
     pub opened_at: SystemTime,
@@ -353,7 +357,7 @@ pub struct Failing {
 /// Where a connection attempt belongs.
 #[derive(Debug)]
 enum Ticket {
-    Pooled { pool: u32 },
+    Pooled { pool: u32, start: Option<Arc<Settings>> },
     Replication { client: u32, generation: u32 },
 }
 

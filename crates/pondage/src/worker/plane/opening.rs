@@ -7,6 +7,7 @@ use backend::carrier::Carrier;
 use backend::server::Server;
 use backend::settings::Settings;
 
+use super::fitting::refuses_parameter;
 use super::{Effect, Failing, Place, Plane, Preparing, ServerConn, Ticket};
 use crate::control::messages::{OpenError, OpenKind, Opened, ToControl};
 use crate::session::client::NONE;
@@ -15,6 +16,9 @@ impl Plane {
     /// Opens connections that are wanted and allowed.
     pub(super) fn open_more(&mut self, at: u32) {
         let now = self.now;
+        if self.in_sessions(at) {
+            self.serve_sessions(at);
+        }
         loop {
             let pool = &mut self.pools[at as usize];
             if pool.paused || pool.retired {
@@ -28,18 +32,31 @@ impl Plane {
                 self.is_short(at);
                 break;
             }
-            self.next_ticket += 1;
-            self.tickets.insert(self.next_ticket, Ticket::Pooled { pool: at });
-            pool.totals.server_opens += 1;
-            self.effects.push(Effect::Control(ToControl::Open {
-                worker: self.worker,
-                ticket: self.next_ticket,
-                config: pool.config.clone(),
-                proven: pool.proven.clone(),
-                kind: OpenKind::Pooled,
-            }));
+            self.open(at, None);
         }
         self.ask_other_workers(at, false);
+    }
+
+    /// Asks for a connection for which there is room: with the start-up parameters of a client
+    /// that has these settings, or with those that all have.
+    pub(super) fn open(&mut self, at: u32, start: Option<Arc<Settings>>) {
+        let pool = &mut self.pools[at as usize];
+        let kind = match (&start, &pool.welcome) {
+            (Some(start), Some(plain)) => {
+                OpenKind::Session { parameters: start.start_parameters(plain) }
+            }
+            _ => OpenKind::Pooled,
+        };
+        self.next_ticket += 1;
+        self.tickets.insert(self.next_ticket, Ticket::Pooled { pool: at, start });
+        pool.totals.server_opens += 1;
+        self.effects.push(Effect::Control(ToControl::Open {
+            worker: self.worker,
+            ticket: self.next_ticket,
+            config: pool.config.clone(),
+            proven: pool.proven.clone(),
+            kind,
+        }));
     }
 
     /// Opens a connection of its own for a client that asked for replication.
@@ -61,17 +78,20 @@ impl Plane {
 
     pub(super) fn opened(&mut self, ticket: u64, opened: &Opened) -> Option<u32> {
         let pairs = opened.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let defaults = self.settings.intern(pairs.collect::<Settings>());
-        let (at, client) = match self.tickets.remove(&ticket)? {
-            Ticket::Pooled { pool } => (pool, None),
+        let reported = pairs.collect::<Settings>();
+        let (at, client, start) = match self.tickets.remove(&ticket)? {
+            Ticket::Pooled { pool, start } => (pool, None, start),
             Ticket::Replication { client, generation } => {
                 let found = self.clients.find(client, generation)?;
-                (found.pool, Some(client))
+                (found.pool, Some(client), None)
             }
         };
         if client.is_none() {
             self.lives(at, opened.life);
         }
+        let more = start.iter().flat_map(|start| start.iter());
+        let more: Vec<_> = more.filter(|(name, _)| reported.get(name).is_none()).collect();
+        let defaults = self.settings.intern(reported.overlaid(more));
         let defaults = self.as_at_home(at, defaults);
         let epoch = self.pools[at as usize].epoch;
         let conn = |_, generation| ServerConn {
@@ -97,6 +117,7 @@ impl Plane {
             request: super::replanning::Kept::default(),
             listening: false,
             replication: client.is_some(),
+            start: start.clone(),
             epoch,
             opened_at: self.epoch + std::time::Duration::from_micros(self.now.0),
             queued_out: false,
@@ -112,9 +133,15 @@ impl Plane {
         }
         pool.failing = None;
         pool.pool.opened();
-        self.common.welcome(&pool.name, &defaults);
-        self.welcome(at, defaults);
-        self.give(server);
+        if start.is_none() {
+            self.common.welcome(&pool.name, &defaults);
+            self.welcome(at, defaults);
+        }
+        if self.retires(&self.servers[server]) {
+            self.close_server(server);
+        } else {
+            self.give(server);
+        }
         Some(server)
     }
 
@@ -135,7 +162,12 @@ impl Plane {
                 self.refuse_for(client, &error, None);
             }
             None | Some(Ticket::Replication { .. }) => {}
-            Some(Ticket::Pooled { pool: at }) => {
+            Some(Ticket::Pooled { pool: at, start: Some(start) })
+                if refuses_parameter(&error.code) =>
+            {
+                self.start_refused(at, &start, &error);
+            }
+            Some(Ticket::Pooled { pool: at, .. }) => {
                 let now = self.now;
                 let pool = &mut self.pools[at as usize];
                 pool.pool.failed(&pool.limits, error.is_crowded(), now);
@@ -153,9 +185,16 @@ impl Plane {
         }
     }
 
-    /// Ends a connection and gives its place back.
+    /// Ends a connection; its place goes to who waits for one.
     pub(super) fn close_server(&mut self, server: u32) {
-        let Some(conn) = self.servers.remove(server) else { return };
+        if let Some(at) = self.forget_server(server) {
+            self.open_more(at);
+        }
+    }
+
+    /// Ends a connection and gives its place back. Returns the number of its pool.
+    pub(super) fn forget_server(&mut self, server: u32) -> Option<u32> {
+        let conn = self.servers.remove(server)?;
         let at = conn.pool;
         let pool = &mut self.pools[at as usize];
         pool.servers.retain(|known| *known != server);
@@ -170,6 +209,6 @@ impl Plane {
             client.server = NONE;
         }
         self.effects.push(Effect::CloseServer(server));
-        self.open_more(at);
+        Some(at)
     }
 }

@@ -41,7 +41,7 @@ impl Plane {
             epoch,
             ..parts.conn
         });
-        if self.pools[at as usize].welcome.is_none() {
+        if self.pools[at as usize].welcome.is_none() && self.servers[server].start.is_none() {
             let defaults = self.servers[server].server.defaults.overlaid([]);
             let defaults = self.settings.intern(defaults);
             self.welcome(at, defaults);
@@ -52,7 +52,11 @@ impl Plane {
         // Stamps are this worker's own.
         conn.server.set_unnamed(Unnamed::Stale);
         pool.servers.push(server);
-        self.give(server);
+        if self.retires(&self.servers[server]) {
+            self.close_server(server);
+        } else {
+            self.give(server);
+        }
         self.ask_other_workers(at, true);
         Some(server)
     }
