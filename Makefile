@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite pgbouncer-suite drivers-suites redis-kills procedure-kills simulate soak fuzz cache-check sql-logic
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite pgbouncer-suite drivers-suites slow-network redis-kills procedure-kills simulate soak fuzz cache-check sql-logic
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +123,10 @@ drivers-suites: ## suites of PostgreSQL and its drivers, directly and through Po
 	$(if $(PONDAGE),,$(MAKE) build)
 	PONDAGE=$(or $(PONDAGE),$(abspath $(TARGET))/release/pondage) \
 		tests/suites/differences.py $(SUITES) $(ARGS)
+
+slow-network: ## clients, Pondage and PostgreSQL with packets that are late or lost; needs root
+	$(if $(PONDAGE),,$(MAKE) build)
+	PONDAGE=$(or $(PONDAGE),$(abspath $(TARGET))/release/pondage) tests/suites/slow_network.py
 
 fuzz: ## the codec's fuzz targets, FUZZ_SECONDS (default 60) each
 	scripts/fuzz.sh $(ARGS)

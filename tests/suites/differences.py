@@ -103,7 +103,7 @@ def main() -> int:
     parser.add_argument("--mode", action="append", choices=stage.SIDES[1:])
     parser.add_argument("--short", action="store_true", help="the selection that make test runs")
     parser.add_argument("--slow", action="store_true",
-                        help="with a slow network on both sides of Pondage")
+                        help="with Pondage on a host of its own, and a bad network between")
     parser.add_argument("--differences", type=pathlib.Path, default=HERE / "differences.txt")
     parser.add_argument("--out", type=pathlib.Path, default=stage.ROOT / "target/suites")
     parser.add_argument("--page", help="a page whose table to replace")
@@ -112,11 +112,15 @@ def main() -> int:
     unknown = set(arguments.suite) - set(suites)
     if unknown:
         parser.error(f"no such suite: {', '.join(sorted(unknown))}")
+    if arguments.slow and (missing := stage.hosts.missing()):
+        parser.error(f"there can be no bad network here: {missing}")
     expected = Expected(arguments.differences, set(suites))
     wrong, rows, ran = [], [], 0
-    for name in arguments.suite or suites:
-        suite = suites[name]
+    chosen = {name: suites[name] for name in arguments.suite or suites}
+    for name, suite in chosen.items():
+        # All at first: in a bad network nothing can be downloaded.
         suite.install(arguments.out / name)
+    for name, suite in chosen.items():
         direct = run(suite, stage.DIRECT, arguments)
         row = {"suite": name, "version": suite.version, stage.DIRECT: count(direct)}
         if not count(direct)[PASSED]:

@@ -3,13 +3,13 @@
 import contextlib
 import os
 import pathlib
-import socket
 import sys
 from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).parent.parent.parent.resolve()
 sys.path.insert(0, str(ROOT / "bench"))
 
+import hosts  # noqa: E402
 from drivers.base import Place, Suite  # noqa: E402
 from pondage_bench.pgwire import Client, Endpoint, PgError  # noqa: E402
 from pondage_bench.postgres import Cluster, Upstream  # noqa: E402
@@ -31,7 +31,7 @@ SETTINGS = {
 # The defaults, with room for as many sessions as the suites hold at once.
 CONFIGURATION = """\
 [listen]
-postgres = ["127.0.0.1:{port}"]
+postgres = ["{door}:{port}"]
 http = "off"
 [auth]
 method = "trust"
@@ -59,10 +59,16 @@ def place(
 ) -> Iterator[Place]:
     """A fresh cluster with the suite's database, reached directly or through Pondage.
 
-    Where it is `slow`, there is a slow network on both sides of Pondage.
+    Where it is `slow`, Pondage is on a host of its own, with a bad network between.
     """
     with Supervisor(directory) as supervisor:
-        cluster = Cluster(supervisor, settings=SETTINGS | suite.settings)
+        settings = SETTINGS | suite.settings
+        far = hosts.Hosts(supervisor, kept) if slow and side != DIRECT else None
+        if far:
+            known = supervisor.directory / "hba.conf"
+            supervisor.write(known, "local all all trust\nhost all all 0.0.0.0/0 trust\n")
+            settings |= {"listen_addresses": "*", "hba_file": str(known)}
+        cluster = Cluster(supervisor, settings=settings)
         cluster.bindir = suite.bindir(home) or cluster.bindir
         cluster.start()
         upstream = cluster.upstream(suite.database)
@@ -71,55 +77,36 @@ def place(
         with cluster.client(suite.database) as client:
             for statement in suite.prepare:
                 client.query(statement)
-        port = cluster.port
+        endpoint = upstream.endpoint()
         if side != DIRECT:
-            host, to = str(upstream.socket_directory), cluster.port
-            if slow:
-                host, to = "127.0.0.1", start_slow(supervisor, cluster.port, kept)
-            port = start_pondage(supervisor, upstream, side, host, to, kept)
-            if slow:
-                port = start_slow(supervisor, port, kept)
+            endpoint = start_pondage(supervisor, upstream, side, far, kept)
         yield Place(
-            "127.0.0.1", port, upstream.user, suite.database, upstream.socket_directory,
-            cluster.port, cluster.bindir, supervisor.subdirectory("work"), kept,
+            endpoint.host, endpoint.port, upstream.user, suite.database,
+            upstream.socket_directory, cluster.port, cluster.bindir,
+            supervisor.subdirectory("work"), kept, far,
         )
 
 
-def start_slow(supervisor: Supervisor, to: int, kept: pathlib.Path) -> int:
-    """A slow way to the port `to`; the port to go there by."""
-    port = free_port()
-    # As whoever runs this: the checkout may be closed to the service user.
-    process = supervisor.start(
-        "slow network", [sys.executable, ROOT / "tests/suites/slow.py", port, to],
-        log=kept / "slow.log", as_service=False,
-    )
-
-    def complaint() -> str | None:
-        try:
-            socket.create_connection(("127.0.0.1", port), 5).close()
-        except OSError as error:
-            return str(error)
-        return None
-
-    wait_until("the slow network listened", START_SECONDS, complaint, process)
-    return port
-
-
 def start_pondage(
-    supervisor: Supervisor, upstream: Upstream, mode: str, host: str, to: int, kept: pathlib.Path
-) -> int:
-    """In front of the server at `host` and the port `to`; the port for its clients."""
+    supervisor: Supervisor, upstream: Upstream, mode: str, far: hosts.Hosts | None,
+    kept: pathlib.Path,
+) -> Endpoint:
+    """In front of the server, on this host or on the `far` one; where its clients go."""
+    door, host = "127.0.0.1", str(upstream.socket_directory)
+    if far:
+        door, host = hosts.GATEWAY, hosts.SERVER
     port = free_port()
     directory = supervisor.subdirectory("pondage")
     configuration = directory / "pondage.toml"
     supervisor.write(configuration, CONFIGURATION.format(
-        port=port, pool=POOLS[mode], host=host, server_port=to,
+        door=door, port=port, pool=POOLS[mode], host=host, server_port=upstream.port,
     ))
+    command = [stage(binary(), directory), "serve", "-c", configuration]
     process = supervisor.start(
-        "pondage", [stage(binary(), directory), "serve", "-c", configuration],
-        log=kept / "pondage.log",
+        "pondage", far.over_there(command) if far else command, log=kept / "pondage.log",
+        as_service=far is None,
     )
-    endpoint = Endpoint("127.0.0.1", port, upstream.user, upstream.database)
+    endpoint = Endpoint(door, port, upstream.user, upstream.database)
 
     def complaint() -> str | None:
         try:
@@ -130,4 +117,4 @@ def start_pondage(
         return None
 
     wait_until("Pondage answered", START_SECONDS, complaint, process)
-    return port
+    return endpoint

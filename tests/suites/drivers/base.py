@@ -30,6 +30,8 @@ class Place:
     directory: pathlib.Path
     # What stays: logs and diffs.
     kept: pathlib.Path
+    # Where the network is bad: Pondage's host.
+    hosts: object = None
 
 
 class Suite:
