@@ -34,7 +34,8 @@ CONFIGURATION = """\
 postgres = ["{door}:{port}"]
 http = "off"
 [auth]
-method = "trust"
+method = "hba"
+hba_file = "{hba}"
 [pool]
 {pool}
 pool_size = 60
@@ -64,22 +65,26 @@ def place(
     with Supervisor(directory) as supervisor:
         settings = SETTINGS | suite.settings
         far = hosts.Hosts(supervisor, kept) if slow and side != DIRECT else None
+        known = supervisor.directory / "hba.conf"
+        rules = ["local all all trust", *suite.hba, "host all all 0.0.0.0/0 trust",
+                 "local replication all trust", "host replication all 0.0.0.0/0 trust"]
+        supervisor.write(known, "".join(f"{rule}\n" for rule in rules))
+        settings |= {"hba_file": str(known)}
         if far:
-            known = supervisor.directory / "hba.conf"
-            supervisor.write(known, "local all all trust\nhost all all 0.0.0.0/0 trust\n")
-            settings |= {"listen_addresses": "*", "hba_file": str(known)}
+            settings |= {"listen_addresses": "*"}
         cluster = Cluster(supervisor, settings=settings)
         cluster.bindir = suite.bindir(home) or cluster.bindir
         cluster.start()
         upstream = cluster.upstream(suite.database)
-        with cluster.client() as client:
-            client.query(f"CREATE DATABASE {suite.database} TEMPLATE template0")
+        if suite.database != "postgres":
+            with cluster.client() as client:
+                client.query(f"CREATE DATABASE {suite.database} TEMPLATE template0")
         with cluster.client(suite.database) as client:
             for statement in suite.prepare:
                 client.query(statement)
         endpoint = upstream.endpoint()
         if side != DIRECT:
-            endpoint = start_pondage(supervisor, upstream, side, far, kept)
+            endpoint = start_pondage(supervisor, upstream, suite, POOLS[side], far, kept)
         yield Place(
             endpoint.host, endpoint.port, upstream.user, suite.database,
             upstream.socket_directory, cluster.port, cluster.bindir,
@@ -88,8 +93,8 @@ def place(
 
 
 def start_pondage(
-    supervisor: Supervisor, upstream: Upstream, mode: str, far: hosts.Hosts | None,
-    kept: pathlib.Path,
+    supervisor: Supervisor, upstream: Upstream, suite: Suite, pool: str,
+    far: hosts.Hosts | None, kept: pathlib.Path,
 ) -> Endpoint:
     """In front of the server, on this host or on the `far` one; where its clients go."""
     door, host = "127.0.0.1", str(upstream.socket_directory)
@@ -98,9 +103,11 @@ def start_pondage(
     port = free_port()
     directory = supervisor.subdirectory("pondage")
     configuration = directory / "pondage.toml"
-    supervisor.write(configuration, CONFIGURATION.format(
-        door=door, port=port, pool=POOLS[mode], host=host, server_port=upstream.port,
-    ))
+    users = [f'[users.{name}]\npassword = "{word}"\n' for name, word in suite.users.items()]
+    supervisor.write(configuration, "".join([CONFIGURATION.format(
+        door=door, port=port, pool=pool, host=host, server_port=upstream.port,
+        hba=supervisor.directory / "hba.conf",
+    ), *users]))
     command = [stage(binary(), directory), "serve", "-c", configuration]
     process = supervisor.start(
         "pondage", far.over_there(command) if far else command, log=kept / "pondage.log",

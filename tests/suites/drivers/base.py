@@ -45,6 +45,9 @@ class Suite:
     # SQL that makes ready what a suite expects to find, run before it in `postgres`.
     prepare: list[str] = []
     database = "suite"
+    # Who has to prove itself to the server, or to Pondage; others need not. And with what.
+    hba: list[str] = []
+    users: dict[str, str] = {}
     # In which modes of pools it means something.
     modes: tuple[str, ...] = ("session", "transaction")
     # A run that takes longer hangs.
