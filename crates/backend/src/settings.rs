@@ -22,7 +22,9 @@ const READ_ONLY: [&str; 6] = [
     "in_hot_standby",
 ];
 
-const APPLICATION_NAME: &str = "application_name";
+/// What servers are not started with for one client: names of applications, since there are too
+/// many of them, and a role, since DISCARD ALL does not go back to it.
+const SET_LATER: [&str; 2] = ["application_name", "role"];
 
 /// Distinct sets an [`Interner`] holds before it drops those that nobody uses.
 const SWEEP_AT: usize = 1024;
@@ -72,8 +74,8 @@ impl Settings {
     }
 
     /// Whether a session that was started with these is as good as one started with `other`: RESET
-    /// goes to the same values in both. The exception is the name of the application, of which
-    /// there are too many.
+    /// goes to the same values in both. But for the name of the application and the role, which are
+    /// set when it is lent.
     pub fn start_like(&self, other: &Settings) -> bool {
         if std::ptr::eq(self, other) {
             return true;
@@ -96,8 +98,8 @@ impl Settings {
     }
 
     fn asked_for(&self) -> impl Iterator<Item = (&str, &str)> {
-        let counts = |name: &str| !read_only(name) && !name.eq_ignore_ascii_case(APPLICATION_NAME);
-        self.iter().filter(move |(name, _)| counts(name))
+        let later = |name: &str| SET_LATER.iter().any(|later| later.eq_ignore_ascii_case(name));
+        self.iter().filter(move |(name, _)| !read_only(name) && !later(name))
     }
 
     /// What turns a server with these settings into one with `wanted`.
@@ -197,12 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn sessions_start_alike_but_for_the_name_of_the_application() {
+    fn sessions_start_alike_but_for_the_name_of_the_application_and_the_role() {
         let plain: Settings =
             [("application_name", ""), ("is_superuser", "off"), ("TimeZone", "UTC")]
                 .into_iter()
                 .collect();
-        let named = plain.overlaid([("application_name", "psql"), ("is_superuser", "on")]);
+        let named =
+            plain.overlaid([("application_name", "psql"), ("is_superuser", "on"), ("Role", "bob")]);
         assert!(plain.start_like(&named) && named.start_like(&plain));
         assert_eq!(named.start_parameters(&plain), []);
         let tokyo = named.overlaid([("timezone", "Asia/Tokyo"), ("geqo", "off")]);

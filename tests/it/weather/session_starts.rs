@@ -63,6 +63,24 @@ fn reset_goes_back_to_what_a_client_of_session_mode_has_come_with() {
     }
 }
 
+/// DISCARD ALL ends a role, and does not go back to one of the start-up packet.
+#[test]
+fn a_role_that_a_client_of_session_mode_has_come_with_is_there_for_the_next_one_too() {
+    let (database, gateway, _) = sessions(1);
+    let role = format!("{}_role", database.name);
+    cluster().superuser("postgres").run(&format!("create role {role}; grant {role} to {APP}"));
+    let options = format!("-c role={role} -c geqo=off");
+    for more in [&[("options", options.as_str())][..], &[("options", "-c geqo=off")], &[]] {
+        for _ in 0..2 {
+            let mut client = login(&gateway.address(), &database, more);
+            let acts = if more.first() == Some(&("options", &options)) { &role } else { APP };
+            assert_eq!(client.one("select current_user"), acts, "{more:?}");
+            client.run("discard all");
+            client.terminate();
+        }
+    }
+}
+
 #[test]
 fn clients_that_come_with_the_same_share_servers_and_others_take_their_places() {
     let (database, gateway, _) = sessions(1);

@@ -84,19 +84,19 @@ impl Plane {
     /// If there is no room, the server that was idle longest makes some.
     fn open_for(&mut self, at: u32, start: Option<Arc<Settings>>) {
         let now = self.now;
-        loop {
-            let pool = &mut self.pools[at as usize];
-            if pool.retired {
-                return;
-            }
-            if pool.pool.open_one(&pool.limits, 0, now) {
-                return self.open(at, start);
-            }
-            if !pool.pool.wants_one(0, now) {
-                return;
-            }
+        let pool = &mut self.pools[at as usize];
+        if pool.retired {
+            return;
+        }
+        let mut room = pool.pool.open_one(&pool.limits, 0, now);
+        if !room && pool.pool.wants_one(0, now) {
             let Some(server) = pool.pool.take_oldest() else { return self.is_short(at) };
             self.forget_server(server);
+            let pool = &mut self.pools[at as usize];
+            room = pool.pool.open_one(&pool.limits, 0, now);
+        }
+        if room {
+            self.open(at, start);
         }
     }
 

@@ -89,9 +89,10 @@ impl Plane {
         if client.is_none() {
             self.lives(at, opened.life);
         }
-        let more = start.iter().flat_map(|start| start.iter());
-        let more: Vec<_> = more.filter(|(name, _)| reported.get(name).is_none()).collect();
-        let defaults = self.settings.intern(reported.overlaid(more));
+        let asked = start.as_ref().map(|start| start.start_parameters(&reported));
+        let asked = asked.iter().flatten().map(|(name, value)| (&**name, &**value));
+        let unreported = asked.filter(|(name, _)| reported.get(name).is_none());
+        let defaults = self.settings.intern(reported.overlaid(unreported));
         let defaults = self.as_at_home(at, defaults);
         let epoch = self.pools[at as usize].epoch;
         let conn = |_, generation| ServerConn {
