@@ -1,6 +1,6 @@
 """The suites that others have written for PostgreSQL and its drivers, one class each."""
 
-from . import golang, postgres, python, rust
+from . import golang, java, postgres, python, rust
 from .base import Suite
 
 
@@ -9,6 +9,6 @@ def all_suites() -> dict[str, Suite]:
     suites: list[Suite] = [
         postgres.Regress(), postgres.Isolation(), postgres.Pipeline(),
         python.Asyncpg(), python.Psycopg2(), python.Sqlalchemy(), golang.Pgx(),
-        rust.TokioPostgres(),
+        rust.TokioPostgres(), java.Pgjdbc(),
     ]
     return {suite.name: suite for suite in suites}
