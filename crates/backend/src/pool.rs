@@ -82,6 +82,8 @@ impl Ceiling {
 #[derive(Debug)]
 pub struct Shared {
     pub servers: Budget,
+    /// Of these, the ones that a client keeps beyond its transaction.
+    pub pinned: Budget,
     /// Bit `n`: worker `n` has clients waiting and may not open another server.
     pub starving: AtomicU64,
     /// Servers that it gives up for other pools as they become free.
@@ -111,6 +113,7 @@ impl Default for Shared {
     fn default() -> Shared {
         Shared {
             servers: Budget::default(),
+            pinned: Budget::default(),
             starving: AtomicU64::new(0),
             owes: AtomicU32::new(0),
             share: AtomicU32::new(u32::MAX),

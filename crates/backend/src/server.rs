@@ -119,6 +119,10 @@ pub struct Server {
     /// Notifications are no part of what owners are sent: the holder is told
     /// [`Event::Notification`] instead.
     pub apart: bool,
+    /// A library was loaded by hand: it can't be unloaded.
+    has_library: bool,
+    /// And DISCARD ALL has not been said since.
+    pub needs_library: bool,
     /// Definitions have been changed in the transaction that is open.
     redefines: bool,
     /// Tables have been created in it.
@@ -188,6 +192,8 @@ impl Server {
             single: false,
             litter: 0,
             apart: false,
+            has_library: false,
+            needs_library: false,
             redefines: false,
             creates: false,
             queue: VecDeque::new(),
@@ -230,6 +236,16 @@ impl Server {
     /// Nothing is in flight.
     pub fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.rest == 0 && self.held.is_empty()
+    }
+
+    /// Its session is no longer what others expect.
+    pub fn has_library(&self) -> bool {
+        self.has_library
+    }
+
+    /// A library was loaded by hand, by LOAD or by what can't be looked into.
+    pub fn library_loaded(&mut self) {
+        (self.has_library, self.needs_library) = (true, true);
     }
 
     /// Requests in flight.
@@ -512,6 +528,8 @@ impl Server {
         };
         let verdict = match head.fate {
             Fate::Forward => Verdict::Pass(head.owner),
+            // It belongs to no answer.
+            _ if tag == tag::NOTIFICATION => self.holder.map_or(Verdict::Drop, Verdict::Pass),
             _ => Verdict::Drop,
         };
         let fits = match tag {
@@ -657,6 +675,9 @@ impl Server {
                 replies.event(head.owner, Event::Prepared);
             }
         }
+        if command == b"LOAD" {
+            self.library_loaded();
+        }
         if self.eaten_syncs > 0 || self.copy != Copy::No {
             // It has read all up to the CopyDone.
             (self.copy, self.eaten_syncs) = (Copy::No, 0);
@@ -683,6 +704,7 @@ impl Server {
             }
         }
         if command == b"DISCARD ALL" {
+            self.needs_library = false;
             self.unnamed = Unnamed::Nothing;
             let left = self.settings.restricted_to(&self.defaults);
             if left != *self.settings {

@@ -6,6 +6,7 @@
 //! asked once for each shape.
 
 mod analysis;
+mod keeps;
 mod leading;
 mod mention;
 mod normal;
@@ -20,6 +21,7 @@ pub use analysis::{
     PostgresParser, Reads, Restriction, Source, Statement, TableRead, Test, Unparsed, Use, Write,
     LOCKS_ROWS,
 };
+pub use keeps::{Deeds, Kept};
 pub use leading::{after, blank, leading, next_word, says, Dropped, Leading};
 pub use mention::{may_mention, mentions, Mention};
 pub use normal::{normal, normal_with};

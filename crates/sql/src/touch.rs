@@ -1,4 +1,4 @@
-//! Whether a text may change what its session keeps: settings, roles.
+//! Whether a text may change what its session keeps: settings, roles, temporary tables, locks.
 //!
 //! It only has to be right in one direction: a text that changes something is noticed, and one that
 //! does not costs a look at the session at most. Nearly every text is told by a search for its
@@ -6,18 +6,13 @@
 //!
 //! Source: PostgreSQL docs, SET, RESET, DISCARD, DO; "Functions and Operators".
 
-use crate::leading::{blank, next_word, word};
-use crate::mention::executes;
+use crate::keeps::{advisory, selects_into_temporary, statement, Deeds, Kept};
 
 /// What in a text may change its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touch<'a> {
     /// A command that does, or that can't be looked into.
-    Command,
-    /// LISTEN.
-    Listen,
-    /// UNLISTEN.
-    Unlisten,
+    Command(Deeds),
     /// A function is called, or something looks like it, whose deeds are not known here.
     Call(&'a [u8]),
 }
@@ -27,43 +22,23 @@ const NAME_BYTES_MAX: usize = 63;
 
 /// Tells everything in `text` that may change its session.
 pub fn touches(text: &[u8], mut each: impl FnMut(Touch<'_>)) {
-    statement(text).into_iter().for_each(&mut each);
+    command(statement(text), &mut each);
     for at in memchr::memchr2_iter(b'(', b';', text) {
         if text[at] == b';' {
-            statement(&text[at + 1..]).into_iter().for_each(&mut each);
+            command(statement(&text[at + 1..]), &mut each);
         } else {
             called(&text[..at], &text[at + 1..], &mut each);
         }
     }
+    if selects_into_temporary(text) {
+        each(Touch::Command(Deeds::making(Kept::TEMPORARY)));
+    }
 }
 
-/// What a statement that begins so may do to its session by itself.
-fn statement(text: &[u8]) -> Option<Touch<'static>> {
-    let rest = blank(text);
-    let first = rest.first().map(u8::to_ascii_lowercase);
-    match first {
-        Some(b's' | b'r' | b'd' | b'e' | b'l' | b'c') => {}
-        // Not UPDATE.
-        Some(b'u') if matches!(rest.get(1), Some(b'n' | b'N')) => {}
-        _ => return None,
+fn command(deeds: Deeds, each: &mut impl FnMut(Touch<'_>)) {
+    if !deeds.is_nothing() {
+        each(Touch::Command(deeds));
     }
-    let (first, rest) = word(rest);
-    let is = |wanted: &str| first.eq_ignore_ascii_case(wanted.as_bytes());
-    if is("set") {
-        // These end with the transaction.
-        let (second, _) = next_word(rest);
-        let passes = ["local", "transaction", "constraints"];
-        let ends = passes.iter().any(|one| second.eq_ignore_ascii_case(one.as_bytes()));
-        return (!ends).then_some(Touch::Command);
-    }
-    if is("listen") {
-        return Some(Touch::Listen);
-    }
-    if is("unlisten") {
-        return Some(Touch::Unlisten);
-    }
-    let other = is("reset") || is("discard") || is("do") || is("load") || executes(text);
-    other.then_some(Touch::Command)
 }
 
 /// `before` ends where a parenthesis opens, and `within` begins there.
@@ -71,7 +46,7 @@ fn called(before: &[u8], within: &[u8], each: &mut impl FnMut(Touch<'_>)) {
     let before = before.trim_ascii_end();
     let (name, rest) = match before.last() {
         // The end of a comment.
-        Some(b'/') => return each(Touch::Command),
+        Some(b'/') => return each(Touch::Command(Deeds::ANY)),
         Some(b'"') => {
             let inner = &before[..before.len() - 1];
             let open = inner.iter().rposition(|byte| *byte == b'"').unwrap_or(0);
@@ -85,16 +60,21 @@ fn called(before: &[u8], within: &[u8], each: &mut impl FnMut(Touch<'_>)) {
     };
     let mut folded = [0; NAME_BYTES_MAX];
     let quoted = before.last() == Some(&b'"');
-    let Some(folded) = folded.get_mut(..name.len()) else { return each(Touch::Command) };
+    let Some(folded) = folded.get_mut(..name.len()) else {
+        return each(Touch::Command(Deeds::ANY));
+    };
     folded.copy_from_slice(name);
     if !quoted {
         folded.make_ascii_lowercase();
     }
     if *folded == *b"set_config" {
         if !ends_with_its_transaction(within) {
-            each(Touch::Command);
+            each(Touch::Command(Deeds::making(Kept::SETTINGS)));
         }
         return;
+    }
+    if let Some(deeds) = advisory(folded) {
+        return command(deeds, each);
     }
     if (quoted || !is_harmless(folded)) && !is_target(rest) {
         each(Touch::Call(folded));
@@ -125,7 +105,7 @@ fn ends_with_its_transaction(within: &[u8]) -> bool {
     false
 }
 
-/// INSERT INTO and COPY have a table's columns in parentheses.
+/// INSERT INTO, COPY and CREATE TABLE have a table's columns in parentheses.
 fn is_target(mut before: &[u8]) -> bool {
     while let Some(schema) = before.trim_ascii_end().strip_suffix(b".") {
         let schema = schema.strip_suffix(b"\"").unwrap_or(schema);
@@ -133,8 +113,10 @@ fn is_target(mut before: &[u8]) -> bool {
         before = schema[..from].strip_suffix(b"\"").unwrap_or(&schema[..from]);
     }
     let before = before.trim_ascii_end();
-    let from = before.len().saturating_sub(4);
-    before[from..].eq_ignore_ascii_case(b"into") || before[from..].eq_ignore_ascii_case(b"copy")
+    ["into", "copy", "table", "exists"].iter().any(|word| {
+        let from = before.len().checked_sub(word.len());
+        from.is_some_and(|from| before[from..].eq_ignore_ascii_case(word.as_bytes()))
+    })
 }
 
 fn is_name(byte: u8) -> bool {
@@ -184,9 +166,7 @@ mod tests {
         let mut all = Vec::new();
         touches(text.as_bytes(), |touch| {
             all.push(match touch {
-                Touch::Command => "!".to_owned(),
-                Touch::Listen => "+".to_owned(),
-                Touch::Unlisten => "-".to_owned(),
+                Touch::Command(_) => "!".to_owned(),
                 Touch::Call(name) => String::from_utf8_lossy(name).into_owned(),
             });
         });
@@ -211,6 +191,12 @@ mod tests {
             "load 'x'",
             "select 1; set a.b = 'c'",
             "begin;\nset work_mem = 1",
+            "select 1; create temp table t ()",
+            "select 1 into temp t",
+            "select pg_advisory_lock(1)",
+            "select pg_catalog.PG_TRY_ADVISORY_LOCK (1, 2)",
+            "select pg_advisory_unlock(1)",
+            "listen a",
         ] {
             assert_eq!(of(text), ["!"], "{text}");
         }
@@ -232,6 +218,8 @@ mod tests {
             "copy t (a) from stdin",
             "rollback to a",
             "select 'a;b'",
+            "select pg_advisory_xact_lock(1)",
+            "delete from temp_t where temp = 'template'",
         ] {
             assert_eq!(of(text), [""; 0], "{text}");
         }

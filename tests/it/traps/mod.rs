@@ -9,6 +9,8 @@ mod copying;
 mod lifecycle;
 mod listening;
 mod parameters;
+mod pinned_programs;
+mod pins;
 mod plans;
 mod prepares;
 mod replies;

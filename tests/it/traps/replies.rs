@@ -13,7 +13,7 @@ use crate::kit::wait;
 const QUIET: Duration = Duration::from_millis(150);
 
 /// A lock that a test takes directly, so that statements through the gateway wait for it.
-const LOCK: &str = "select pg_advisory_lock(4711)";
+const LOCK: &str = "select pg_advisory_xact_lock(4711)";
 
 /// Fails in its Execute: a constant would be folded, and fail, in its Bind.
 const LATE_ERROR: &str = "select 1 / floor(random() / 2)::int";
@@ -24,7 +24,7 @@ fn trap_02_n_pipelined_syncs_give_n_readyforquery_and_the_server_is_free_after_t
     let servers = OneServer::start();
     let (mut client, mut other) = (servers.client(), servers.client());
     let mut locker = servers.direct();
-    locker.run(LOCK);
+    locker.run("select pg_advisory_lock(4711)");
     let mut batch = Batch::new();
     for n in 0..SYNCS - 1 {
         batch = match n % 3 {

@@ -132,7 +132,7 @@ impl Pair {
 }
 
 /// Rows, tags, codes of errors and the state of the transaction.
-fn told(messages: &[Message]) -> Vec<String> {
+pub fn told(messages: &[Message]) -> Vec<String> {
     let one = |message: &Message| match message.tag {
         tag::DATA_ROW => Some(format!("{:?}", message.values())),
         tag::COMMAND_COMPLETE => Some(message.command_tag()),

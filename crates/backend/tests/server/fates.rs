@@ -52,6 +52,25 @@ fn a_made_reply_after_an_error_is_skipped_and_told_so() {
     );
 }
 
+/// Symptom: a listener missed what came while the pooler asked something of its own. Cause: it was
+/// taken for a part of that answer, which nobody sees.
+#[test]
+fn notifications_within_a_hidden_answer_reach_whoever_has_the_server() {
+    for fate in [Fate::Setup, Fate::Hide, Fate::Must] {
+        let asks = |holder| {
+            move |server: &mut Server, to: &mut Recorder| {
+                server.lend(holder);
+                server.push(Request::with_fate(Owner::NOBODY, Kind::Query, fate), to);
+            }
+        };
+        let answer = || Answer::new().say("TDAC", "x").say("AZ", "y");
+        let (_, to) = at_every_split(asks(Some(A)), answer()).expect("a sound answer");
+        assert_eq!(to.tags(A), "AA", "{fate:?}");
+        let (_, to) = at_every_split(asks(None), answer()).expect("a sound answer");
+        assert_eq!(to.tags(A), "", "{fate:?}");
+    }
+}
+
 /// Symptom: clients that piped Describe and Parse got a ParseComplete within a RowDescription.
 /// Cause: a made reply was due as soon as the message before it had begun.
 #[test]

@@ -92,6 +92,7 @@ impl Answer {
                 'C' => put::put_command_complete(&mut self.0, "SELECT 1"),
                 'T' => put::put_row_description(&mut self.0, &[]),
                 't' => put::put_parameter_description(&mut self.0, &[25]),
+                'A' => put::put_notification(&mut self.0, 1, "a", mark),
                 'Z' => put::put_ready(&mut self.0, TxStatus::Idle),
                 'G' => self.0.extend_from_slice(b"G\0\0\0\x07\0\0\0"),
                 'H' => self.0.extend_from_slice(b"H\0\0\0\x07\0\0\0"),

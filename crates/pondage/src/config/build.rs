@@ -530,6 +530,7 @@ impl Builder<'_> {
             server_reset_query: values.text("server_reset_query"),
             server_reset_always: values.flag("server_reset_always"),
             max_prepared_statements: values.count("max_prepared_statements"),
+            max_pinned: values.count("max_pinned"),
             query_timeout: values.duration("query_timeout"),
             transaction_timeout: values.duration("transaction_timeout"),
             idle_transaction_timeout: values.duration("idle_transaction_timeout"),

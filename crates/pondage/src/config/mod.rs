@@ -345,6 +345,7 @@ pub struct PoolOptions {
     pub server_reset_query: Option<String>,
     pub server_reset_always: Option<bool>,
     pub max_prepared_statements: Option<u32>,
+    pub max_pinned: Option<u32>,
     pub query_timeout: Option<Duration>,
     pub transaction_timeout: Option<Duration>,
     pub idle_transaction_timeout: Option<Duration>,
@@ -503,6 +504,8 @@ pub struct PoolConfig {
     pub server_reset_always: bool,
     /// Per server; 0: statements are not followed, as PgBouncer's max_prepared_statements = 0.
     pub max_prepared_statements: u32,
+    /// Clients that may keep a server beyond their transaction; 0: none.
+    pub max_pinned: u32,
     pub query_timeout: Duration,
     pub transaction_timeout: Duration,
     pub idle_transaction_timeout: Duration,

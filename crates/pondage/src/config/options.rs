@@ -503,6 +503,10 @@ pub static TABLE: &[Row] = &[
         "Prepared statements that a server keeps for all clients; the least recently used goes \
          first. 0: statements are not followed, and prepared statements work in session mode \
          only."),
+    row(POOLS, "max_pinned", SERVERS, Preset::None, &[],
+        "Clients that may keep their server beyond a transaction, for what can't be taken to \
+         another: temporary tables, advisory locks and the like. 0: none, they are closed. Not \
+         given: one less than `pool_size`, but 1 at the least."),
     row(POOLS, "query_timeout", NEVER, Preset::Duration(default::QUERY_TIMEOUT),
         &["query_timeout"],
         "A query that runs longer is cancelled and its client closed."),

@@ -93,11 +93,12 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
         Some(password) => Some(Secret::Plain(password.clone())),
         None => config.secret(&upstream_user).cloned(),
     };
+    let pool_size = nearest!(pool_size, default::POOL_SIZE);
     Ok(Arc::new(PoolConfig {
         database: name.to_owned(),
         user: user.to_owned(),
         mode: nearest!(mode, default::MODE),
-        pool_size: nearest!(pool_size, default::POOL_SIZE),
+        pool_size,
         min_pool_size: nearest!(min_pool_size, default::MIN_POOL_SIZE),
         reserve_pool_size: nearest!(reserve_pool_size, default::RESERVE_POOL_SIZE),
         reserve_pool_timeout: nearest!(reserve_pool_timeout, default::RESERVE_POOL_TIMEOUT),
@@ -114,6 +115,7 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
             max_prepared_statements,
             default::MAX_PREPARED_STATEMENTS
         ),
+        max_pinned: nearest!(max_pinned, pool_size.saturating_sub(1).max(1)),
         query_timeout: nearest!(query_timeout, default::QUERY_TIMEOUT),
         transaction_timeout: nearest!(transaction_timeout, default::TRANSACTION_TIMEOUT),
         idle_transaction_timeout: nearest!(

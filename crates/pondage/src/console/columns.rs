@@ -1,5 +1,5 @@
 //! The columns of every SHOW: PgBouncer 1.25's names, order and types, on which monitoring tools
-//! rely; QUERIES, COALESCE and those about Redis are our own.
+//! rely; QUERIES, COALESCE, PINS and those about Redis are our own.
 //!
 //! Source: `src/admin.c` and `src/stats.c` of PgBouncer 1.25.
 
@@ -193,6 +193,13 @@ const CHANNELS: &[Column] = columns! {
     Numeric: "clients" "delivered";
 };
 
+const PINS: &[Column] = columns! {
+    Text: "database" "user" "client";
+    Int4: "client_id";
+    Text: "application_name" "reasons" "since" "server";
+    Int4: "server_id" "remote_pid";
+};
+
 /// As PostgreSQL's EXPLAIN has it.
 pub const PLAN: &[Column] = columns! { Text: "QUERY PLAN"; };
 
@@ -233,6 +240,7 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::Procedures => PROCEDURES,
         Show::Channels => CHANNELS,
         Show::Hosts => HOSTS,
+        Show::Pins => PINS,
     })
 }
 

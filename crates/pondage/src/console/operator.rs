@@ -201,6 +201,8 @@ impl Operator {
             queries.for_each(|rows| rows.retain(|row| row.database == who.database));
             let channels = view.workers.iter_mut().map(|worker| &mut worker.channels);
             channels.for_each(|rows| rows.retain(|row| row.database == who.database));
+            let held = view.workers.iter_mut().map(|worker| &mut worker.pins);
+            held.for_each(|rows| rows.retain(|row| row.database == who.database));
         }
         let mut mirrors = mirroring::of(self.process());
         let mut pins = self.process.pins().all();

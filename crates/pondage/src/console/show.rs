@@ -23,7 +23,9 @@ use crate::link::Ends;
 use crate::procedures::Procedure;
 use crate::stream::Standing;
 use crate::worker::redis::Snapshot;
-use crate::worker::snapshot::{ConnectionSnapshot, PoolSnapshot, Totals, WorkerSnapshot};
+use crate::worker::snapshot::{
+    ConnectionSnapshot, PinSnapshot, PoolSnapshot, Totals, WorkerSnapshot,
+};
 
 /// What every SHOW is made of.
 pub struct Facts<'a> {
@@ -96,6 +98,7 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::Channels => channels::rows(facts.workers),
         Show::Streams => facts.streams.iter().map(streams::row).collect(),
         Show::Hosts => facts.hosts.iter().map(hosts::row).collect(),
+        Show::Pins => facts.workers.iter().flat_map(pins).collect(),
         Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),
     };
     Some(Table { columns: columns.into(), rows })
@@ -324,6 +327,28 @@ fn connection(worker: u8, one: &ConnectionSnapshot, side: Side) -> Vec<Value> {
         Value::from(one.prepared_statements),
         Value::from(one.id),
     ]
+}
+
+/// Clients that keep their servers, and why.
+fn pins(worker: &WorkerSnapshot) -> Vec<Vec<Value>> {
+    let pointer =
+        |side: Side, (slot, generation)| Value::text(side.pointer(worker.worker, slot, generation));
+    let row = |pin: &PinSnapshot| {
+        let reasons: Vec<&str> = pin.reasons.iter().map(|(_, text)| text.as_str()).collect();
+        vec![
+            Value::text(pin.database.clone()),
+            Value::text(pin.user.clone()),
+            pointer(Side::Client, pin.client),
+            Value::from(pin.client_id),
+            Value::text(pin.application_name.clone()),
+            Value::text(reasons.join(", ")),
+            Value::text(time(pin.since)),
+            pointer(Side::Server, pin.server),
+            Value::from(pin.server_id),
+            Value::from(pin.remote_pid),
+        ]
+    };
+    worker.pins.iter().map(row).collect()
 }
 
 /// "2026-11-20 14:05:10 UTC"; a clock outside of years 1970 to 9999 shows its limit.

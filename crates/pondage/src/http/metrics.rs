@@ -1,7 +1,7 @@
 //! `/metrics`: every counter and gauge there is, for Prometheus. Labels are names from the
 //! configuration and catalogues and fixed words, never SQL.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::cache_metrics::Caches;
@@ -13,6 +13,7 @@ use crate::console::Condition;
 use crate::control::spots;
 use crate::procedures::Procedure;
 use crate::route::Why;
+use crate::worker::plane::pins::REASONS;
 use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{PoolSnapshot, Totals};
 
@@ -34,6 +35,7 @@ pub fn page(view: &View, rooms: &Rooms<'_>, condition: Condition, usage: &Usage)
     workers(&mut page, view);
     let pools = view::pools(&view.workers);
     pool_gauges(&mut page, &pools);
+    pinned(&mut page, view, &pools);
     pool_counters(&mut page, &pools);
     coalescing(&mut page, &pools);
     durations(&mut page, &pools);
@@ -174,6 +176,30 @@ fn pool_gauges(page: &mut Exposition, pools: &[PoolSnapshot]) {
         ("pondage_pool_failing", Kind::Gauge, "1 while the last try to open a server failed.");
     for_each(page, pools, family, |page, labels, pool| {
         page.sample(labels, pool.failing.is_some().into());
+    });
+}
+
+/// A client that keeps its server for several kinds of things counts for each.
+fn pinned(page: &mut Exposition, view: &View, pools: &[PoolSnapshot]) {
+    let mut counts: BTreeMap<(&str, &str, &str), u64> = BTreeMap::new();
+    for pin in view.workers.iter().flat_map(|worker| &worker.pins) {
+        let kinds: BTreeSet<&str> = pin.reasons.iter().map(|(kind, _)| *kind).collect();
+        for kind in kinds {
+            *counts.entry((&pin.database, &pin.user, kind)).or_default() += 1;
+        }
+    }
+    let family = (
+        "pondage_pins",
+        Kind::Gauge,
+        "Clients that keep a server beyond a transaction, by reason.",
+    );
+    for_each(page, pools, family, |page, labels, pool| {
+        for reason in REASONS {
+            let mut labels = labels.to_vec();
+            labels.push(("reason", reason));
+            let count = counts.get(&(pool.database.as_str(), pool.user.as_str(), reason));
+            page.sample(&labels, count.copied().unwrap_or(0));
+        }
     });
 }
 

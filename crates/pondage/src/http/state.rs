@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::console::view::{self, View};
 use crate::console::Condition;
 use crate::worker::redis::Snapshot;
-use crate::worker::snapshot::PoolSnapshot;
+use crate::worker::snapshot::{PinSnapshot, PoolSnapshot};
 
 /// What the process is and does, pool by pool.
 pub fn state(view: &View, condition: Condition) -> Value {
@@ -27,6 +27,7 @@ pub fn state(view: &View, condition: Condition) -> Value {
             })
         })
         .collect();
+    let pins: Vec<Value> = view.workers.iter().flat_map(|worker| &worker.pins).map(pin).collect();
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "listening": condition.listening,
@@ -34,6 +35,22 @@ pub fn state(view: &View, condition: Condition) -> Value {
         "workers": workers,
         "silent_workers": view.silent,
         "pools": pools,
+        "pins": pins,
+    })
+}
+
+fn pin(pin: &PinSnapshot) -> Value {
+    let reasons: Vec<&str> = pin.reasons.iter().map(|(kind, _)| *kind).collect();
+    json!({
+        "database": pin.database,
+        "user": pin.user,
+        "client_id": pin.client_id,
+        "application_name": pin.application_name,
+        // Kinds alone: the names of what they keep are the console's.
+        "reasons": reasons,
+        "since": unix_seconds(pin.since),
+        "server_id": pin.server_id,
+        "remote_pid": pin.remote_pid,
     })
 }
 

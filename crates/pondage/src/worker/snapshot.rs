@@ -18,6 +18,7 @@ pub struct WorkerSnapshot {
     pub pools: Vec<PoolSnapshot>,
     pub clients: Vec<ConnectionSnapshot>,
     pub servers: Vec<ConnectionSnapshot>,
+    pub pins: Vec<PinSnapshot>,
     pub memory: Vec<MemorySnapshot>,
     pub queries: Vec<QuerySnapshot>,
     pub channels: Vec<ChannelSnapshot>,
@@ -292,6 +293,23 @@ pub struct ConnectionSnapshot {
     pub prepared_statements: u32,
     /// Unique in this process.
     pub id: u64,
+}
+
+/// A client that keeps its server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinSnapshot {
+    pub database: String,
+    pub user: String,
+    /// Slot and generation.
+    pub client: (u32, u32),
+    pub client_id: u64,
+    pub application_name: String,
+    /// Kinds, and texts for people.
+    pub reasons: Vec<(&'static str, String)>,
+    pub since: SystemTime,
+    pub server: (u32, u32),
+    pub server_id: u64,
+    pub remote_pid: u32,
 }
 
 /// A row of SHOW MEM.

@@ -35,6 +35,8 @@ pub struct Habits {
     pub blocks: bool,
     pub copies: bool,
     pub sets: bool,
+    /// They make what pins them to their servers, and leave when they are done.
+    pub listens: bool,
     pub drops: bool,
     pub sleeps: bool,
     /// Mostly one statement after the other, of few shapes.
@@ -571,7 +573,8 @@ impl Client {
             }
             return;
         }
-        if self.operations == 0 && !busy && habits.session_mode && !self.stays {
+        let keeps = habits.session_mode || habits.listens;
+        if self.operations == 0 && !busy && keeps && !self.stays {
             // The others wait for its server.
             self.terminate();
         }
@@ -666,6 +669,9 @@ impl Client {
         let mark = self.next_value(random);
         match random.random_range(0..100) {
             0..3 if habits.writes => format!("write {} '{mark}'", lock(random, habits)),
+            3..7 if habits.listens => format!("listen l{}", random.random_range(0..3)),
+            7..10 if habits.listens => format!("unlisten l{}", random.random_range(0..3)),
+            10..15 if habits.listens => format!("channels '{mark}'"),
             3..40 => format!("echo '{mark}'"),
             40..50 => format!("rows {} '{mark}'", random.random_range(0..5)),
             50..55 if habits.big > 0 => {
@@ -716,6 +722,9 @@ impl Client {
             format!("'{value}'")
         };
         let text = match random.random_range(0..100) {
+            0..4 if habits.listens => format!("listen l{}", random.random_range(0..3)),
+            4..7 if habits.listens => format!("unlisten l{}", random.random_range(0..3)),
+            7..14 if habits.listens => format!("channels {mark}"),
             0..45 => format!("echo {mark}"),
             45..55 => format!("rows {} {mark}", random.random_range(0..5)),
             55..60 => "show timezone".to_owned(),

@@ -219,6 +219,8 @@ impl Plan {
             blocks: mode != "statement" && random.random_bool(0.7),
             copies: random.random_bool(0.6),
             sets: random.random_bool(0.5),
+            // Of itself, so that seeds are the same worlds with and without it.
+            listens: mode != "session" && StdRng::seed_from_u64(seed ^ 0x1157e).random_bool(0.3),
             drops: random.random_bool(0.4),
             sleeps: random.random_bool(0.5),
             lone,
@@ -242,6 +244,9 @@ impl Plan {
             maybe(random, "wait_timeout", 50..5_000);
             maybe(random, "idle_transaction_timeout", 20..500);
             maybe(random, "client_idle_timeout", 200..2_000);
+        }
+        if habits.listens {
+            more.push_str("max_pinned = 8\n");
         }
         let (sharing, other) = (sharing(random), sharing(random));
         if random.random_bool(0.2) {
@@ -309,6 +314,7 @@ impl Plan {
             blocks: false,
             copies: false,
             sets: false,
+            listens: false,
             drops: false,
             sleeps: false,
             lone: false,

@@ -837,7 +837,7 @@ fn has_rows(query: &str) -> bool {
     let first = query.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
     matches!(
         first.as_str(),
-        "echo" | "rows" | "big" | "show" | "sleep" | "select" | "fail" | "notice"
+        "echo" | "rows" | "big" | "show" | "sleep" | "select" | "fail" | "notice" | "channels"
     ) || is_read(query)
 }
 

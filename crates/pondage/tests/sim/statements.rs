@@ -14,6 +14,9 @@ use crate::postgres::{
 /// A write that waits so long for a lock may be undone.
 pub const CLASHES: usize = 7;
 
+/// What a session listens to is among its values, under such names: it is undone as they are.
+const CHANNEL: &str = "channel ";
+
 impl Postgres {
     pub(crate) fn row_description(&mut self, query: &str, format: i16) {
         let words: Vec<&str> = query.split_whitespace().collect();
@@ -43,14 +46,17 @@ impl Postgres {
     /// del T KEY MARK         and deleted
     /// become other           names mean something else from now on
     /// set NAME VALUE | reset NAME | reset all
+    /// listen NAME | unlisten NAME
+    /// channels MARK          one row: what it listens to
     /// begin | commit | rollback
     /// copyin MARK | copyout N MARK
     /// copyearly MARK         a COPY that fails before it has read anything
     /// deallocate NAME | deallocate all | discard all
     /// ```
     pub(crate) fn statement(&mut self, portal: &mut Portal, limit: usize, simple: bool) -> Outcome {
-        if portal.text.contains("pg_catalog.pg_settings") {
-            self.survey();
+        let surveys = ["pg_settings", "pg_listening_channels", "pg_cursors"];
+        if surveys.iter().any(|part| portal.text.contains(&format!("pg_catalog.{part}"))) {
+            self.survey(&portal.text);
             return Outcome::Done;
         }
         let query = plain(&portal.text, &portal.values);
@@ -145,6 +151,22 @@ impl Postgres {
                 set(&mut self.values, words.get(1).unwrap_or(&""), &value);
                 complete(&mut self.held, "SET");
             }
+            "listen" => {
+                let name = format!("{CHANNEL}{}", words.get(1).unwrap_or(&""));
+                set(&mut self.values, &name, "");
+                complete(&mut self.held, "LISTEN");
+            }
+            "unlisten" => {
+                let name = format!("{CHANNEL}{}", words.get(1).unwrap_or(&""));
+                self.values.remove(&name);
+                complete(&mut self.held, "UNLISTEN");
+            }
+            "channels" => {
+                let all = self.values.keys().filter_map(|name| name.strip_prefix(CHANNEL));
+                let row = format!("{query}: {}", all.collect::<Vec<_>>().join(" "));
+                reply::put_data_row(&mut self.held, &[Some(row.as_bytes())]);
+                complete(&mut self.held, "SELECT 1");
+            }
             "reset" => {
                 self.reset(words.get(1).unwrap_or(&"").trim_matches('"'));
                 complete(&mut self.held, "RESET");
@@ -208,12 +230,19 @@ impl Postgres {
     }
 
     /// The pooler's own: what is set and not reported.
-    fn survey(&mut self) {
+    fn survey(&mut self, text: &str) {
         let reported =
             |name: &str| REPORTED.iter().any(|(known, _)| name.eq_ignore_ascii_case(known));
         for (name, value) in self.values.iter().filter(|(name, _)| !reported(name)) {
-            let row = ["s", name, value].map(|field| Some(field.as_bytes()));
-            reply::put_data_row(&mut self.held, &row);
+            if let Some(channel) = name.strip_prefix(CHANNEL) {
+                if text.contains("pg_catalog.pg_listening_channels") {
+                    let row = [Some("listen".as_bytes()), Some(channel.as_bytes()), None];
+                    reply::put_data_row(&mut self.held, &row);
+                }
+            } else if text.contains("pg_catalog.pg_settings") {
+                let row = ["s", name, value].map(|field| Some(field.as_bytes()));
+                reply::put_data_row(&mut self.held, &row);
+            }
         }
         reply::put_command_complete(&mut self.held, "SELECT");
     }

@@ -154,6 +154,7 @@ pub fn pool(upstream: Upstream) -> PoolConfig {
         server_reset_query: String::new(),
         server_reset_always: false,
         max_prepared_statements: 0,
+        max_pinned: 0,
         query_timeout: never,
         transaction_timeout: never,
         idle_transaction_timeout: never,

@@ -10,8 +10,9 @@ use wire::pg::{backend as reply, sqlstate};
 
 use super::lending::removed;
 use super::login::{key_number, key_parts};
+use super::surveying::Touched;
 use super::{Effect, Place, Plane, Preparing};
-use crate::config::{CacheMode, Config};
+use crate::config::{CacheMode, Config, PoolMode};
 use crate::control::messages::{Command, Ref, Shutdown, ToControl, ToWorker};
 use crate::session::client::{Client, Hold, Phase, NONE};
 use crate::session::login::Refused;
@@ -465,7 +466,16 @@ impl Plane {
         pool.pool.shared().share_with(limits.also.clone());
         pool.limits = limits;
         pool.client_budgets = budgets;
-        pool.config = config;
+        let was = std::mem::replace(&mut pool.config, config).mode;
+        if was == PoolMode::Session && pool.config.mode != was {
+            // Nobody has looked at what clients have sent to the servers that they have.
+            for server in &pool.servers {
+                let conn = &mut self.servers[*server];
+                if conn.place == Place::Lent {
+                    conn.touched = Some(Touched::anyhow());
+                }
+            }
+        }
     }
 
     /// Its database is no longer configured: clients are told when they hold no server.

@@ -75,7 +75,7 @@ impl Plane {
         );
         let refused = Refused::new(sqlstate::TOO_MANY_CONNECTIONS, message)
             .detail(self.story(pool, shortage, holder.as_ref()))
-            .hint(advice(shortage, holder.as_ref()));
+            .hint(advice(shortage, holder.as_ref(), pool.pool.shared().pinned.taken() > 0));
         self.refuse(slot, &refused);
     }
 
@@ -91,6 +91,10 @@ impl Plane {
             pool.limits.size,
             pool.waiting()
         );
+        let pinned = pool.pool.shared().pinned.taken();
+        if pinned > 0 {
+            text.push_str(&format!("; {pinned} pinned to clients"));
+        }
         match shortage {
             Shortage::Shared(_, limit) => {
                 text.push_str(&format!("; all {limit} of {} are taken", shortage.option()));
@@ -187,6 +191,9 @@ fn does(
     if !conn.server.is_quiet() {
         return ("active", client.asked);
     }
+    if let Some(since) = conn.idly_pinned() {
+        return ("pinned", since);
+    }
     let idle = match conn.server.status() {
         TxStatus::InTransaction => "idle in transaction",
         TxStatus::Failed => "idle in transaction (aborted)",
@@ -198,7 +205,7 @@ fn does(
 }
 
 /// What to do for those who wait.
-fn advice(shortage: Shortage, holder: Option<&Holder>) -> String {
+fn advice(shortage: Shortage, holder: Option<&Holder>, pinned: bool) -> String {
     if shortage == Shortage::Paused {
         return "RESUME the database on the console. [P0413]".to_owned();
     }
@@ -207,14 +214,13 @@ fn advice(shortage: Shortage, holder: Option<&Holder>) -> String {
         Shortage::PoolSize | Shortage::Shared(..) => Some(shortage.option()),
         _ => None,
     };
+    let show = if pinned { "SHOW PINS" } else { "SHOW BLOCKERS" };
     match (client, raise) {
         (Some(HoldingClient { id, .. }), Some(option)) => {
-            format!("KILL_CLIENT {id}, or raise {option}; see SHOW BLOCKERS. [P0412]")
+            format!("KILL_CLIENT {id}, or raise {option}; see {show}. [P0412]")
         }
-        (Some(HoldingClient { id, .. }), None) => {
-            format!("KILL_CLIENT {id}; see SHOW BLOCKERS. [P0412]")
-        }
-        (None, Some(option)) => format!("Raise {option}; see SHOW BLOCKERS. [P0412]"),
-        (None, None) => "See SHOW BLOCKERS and the log. [P0412]".to_owned(),
+        (Some(HoldingClient { id, .. }), None) => format!("KILL_CLIENT {id}; see {show}. [P0412]"),
+        (None, Some(option)) => format!("Raise {option}; see {show}. [P0412]"),
+        (None, None) => format!("See {show} and the log. [P0412]"),
     }
 }

@@ -41,6 +41,7 @@ impl Plane {
         // What stands before it in the same transaction, or is still on its way, comes first.
         let kept = pool.cache.is_some()
             && !listens
+            && !self.is_pinned(slot)
             && match &client.begun {
                 Some(begun) => !client.has_server() && !begun.failed && begun.reads,
                 None => self.quiet_status(slot) == Some(TxStatus::Idle),

@@ -14,7 +14,7 @@ use wire::pg::sqlstate;
 
 use super::company::Company;
 use super::replies::Sink;
-use super::surveying::Surveys;
+use super::surveying::{Surveys, Touched};
 use super::{Count, Effect, Place, Plane, PoolState, Preparing, ServerConn};
 use crate::config::{PoolConfig, PoolMode};
 use crate::control::messages::{PoolName, Ref, ToControl};
@@ -415,8 +415,12 @@ impl Plane {
         if conn.preparing == Preparing::Surveying {
             conn.preparing = Preparing::No;
             conn.server.take_rows();
-            conn.touched = Some(Box::default());
+            conn.touched = Some(Touched::anyhow());
         }
+        if self.unpin(server) {
+            self.servers[server].touched = Some(Touched::anyhow());
+        }
+        let Some(conn) = self.servers.get_mut(server) else { return };
         let unsound = left.half_sent || left.in_set_up;
         if unsound || conn.server.copies_in() || conn.replication {
             self.close_server(server);
@@ -517,7 +521,7 @@ impl Plane {
         let unwanted = conn.close_needed || conn.is_unfit() || conn.epoch != pool.epoch;
         // Its RESET would be wrong for all others.
         let odd = conn.start.is_some() && pool.config.mode != PoolMode::Session;
-        old || odd || unwanted || conn.server.is_dying()
+        old || odd || unwanted || conn.server.has_library() || conn.server.is_dying()
     }
 
     /// A clean server: to whoever waits longest, here or at another worker, else it rests.

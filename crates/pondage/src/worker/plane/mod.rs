@@ -29,6 +29,7 @@ mod mentions;
 mod mirroring;
 mod mishaps;
 mod opening;
+pub mod pins;
 mod pulses;
 mod replanning;
 mod replies;
@@ -87,6 +88,7 @@ pub use caching::Reads;
 use company::Company;
 use listening::Room;
 use mirroring::Running;
+use pins::Pinned;
 use pulses::DatabaseCache;
 use replies::Happened;
 pub use splitting::Sight;
@@ -281,6 +283,10 @@ pub struct ServerConn {
     pub(in crate::worker::plane) request: replanning::Kept,
     /// It listens to channels of its client.
     pub listening: bool,
+    /// What it was asked for last.
+    pub asked: sql::Kept,
+    /// Its client keeps it.
+    pub pinned: Option<Box<Pinned>>,
     pub replication: bool,
     /// In session mode: the settings of the client whose start-up parameters it was started with,
     /// if they were unlike others'.

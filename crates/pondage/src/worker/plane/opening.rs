@@ -117,6 +117,8 @@ impl Plane {
             touched: None,
             request: super::replanning::Kept::default(),
             listening: false,
+            asked: sql::Kept::NOTHING,
+            pinned: None,
             replication: client.is_some(),
             start: start.clone(),
             epoch,
@@ -195,6 +197,7 @@ impl Plane {
 
     /// Ends a connection and gives its place back. Returns the number of its pool.
     pub(super) fn forget_server(&mut self, server: u32) -> Option<u32> {
+        self.unpin(server);
         let conn = self.servers.remove(server)?;
         let at = conn.pool;
         let pool = &mut self.pools[at as usize];

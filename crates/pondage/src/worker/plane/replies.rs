@@ -421,7 +421,7 @@ impl Plane {
                 if conn.server.owes_ready() {
                     // The client may have a ReadyForQuery to come that would be lost to it.
                     self.fence(slot);
-                } else if !self.survey(slot) {
+                } else if !self.survey(slot) && !self.is_pinned(holder) {
                     self.release(slot);
                 }
             }
@@ -441,14 +441,19 @@ impl Plane {
         let holder = conn.client;
         // In a transaction what was done before is lost.
         let open = conn.preparing == Preparing::Bringing && conn.server.status() != TxStatus::Idle;
+        let loses = open || self.would_lose(conn);
         let begins = |client: &Client| client.listens.as_ref().is_some_and(|all| all.begins);
-        let prepared = |client: &Client| (client.hold == Hold::SetUp && !open) || begins(client);
+        let prepared = |client: &Client| (client.hold == Hold::SetUp && !loses) || begins(client);
         if self.clients.get(holder).is_some_and(prepared) {
             self.lost_in_set_up(slot, holder);
             return;
         }
         let place = self.pools[conn.pool as usize].config.upstream.place();
-        let refused = Plane::lost_words(&place, why);
+        let idle = conn.server.is_quiet() && conn.server.status() == TxStatus::Idle;
+        let refused = match loses && (idle || conn.preparing == Preparing::Surveying) {
+            true => self.pin_lost(conn, &place, why),
+            false => Plane::lost_words(&place, why),
+        };
         if conn.place == Place::Carrying {
             self.carrier_lost(slot, &refused);
             return;

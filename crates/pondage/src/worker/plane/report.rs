@@ -29,6 +29,7 @@ impl Plane {
                 .filter_map(|(slot, client)| self.client_row(slot, client))
                 .collect(),
             servers: self.servers.iter().map(|(slot, conn)| self.server_row(slot, conn)).collect(),
+            pins: self.pin_rows(),
             memory: self.memory(),
             queries: if queries { self.queries() } else { Vec::new() },
             channels: if queries { self.channels() } else { Vec::new() },

@@ -639,8 +639,11 @@ impl Plane {
             return Taken::Held;
         }
         let mut request = Request::forward(Owner(slot), Kind::Close);
-        if target == Target::Portal && name.is_empty() {
-            self.forget_portal(slot);
+        if target == Target::Portal {
+            self.touch(slot, b"close", None);
+            if name.is_empty() {
+                self.forget_portal(slot);
+            }
         }
         if target == Target::Statement && self.follows_name(slot, name) {
             self.clients[slot].names().set_unnamed(None);

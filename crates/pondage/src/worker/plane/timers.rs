@@ -6,7 +6,7 @@ use backend::moment::Moment;
 use wire::pg::backend::TxStatus;
 use wire::pg::sqlstate;
 
-use super::{Failing, Place, Plane};
+use super::{Failing, Place, Plane, ServerConn};
 use crate::config::PoolConfig;
 use crate::session::client::{Hold, Phase, NONE};
 use crate::session::login::Refused;
@@ -163,7 +163,8 @@ impl Plane {
                 let busy = !conn.server.is_quiet();
                 let stuck = self.now.since(client.asked);
                 let idle = self.now.since(client.active);
-                if client.hold == Hold::SetUp && passed(config.connect_timeout, rested) {
+                let prepares = client.hold == Hold::SetUp && !self.would_lose(conn);
+                if prepares && passed(config.connect_timeout, rested) {
                     // A server that does not answer its check: as dead as one that closed.
                     self.lost_in_set_up(slot, holder);
                 } else if busy && passed(config.query_timeout, stuck) {
@@ -230,7 +231,9 @@ impl Plane {
             }
             Phase::Pooled => {
                 let limit = self.pools[client.pool as usize].config.client_idle_timeout;
-                let idle = client.server == NONE && client.hold == Hold::No;
+                let kept = self.servers.get(client.server).and_then(ServerConn::idly_pinned);
+                let free = client.server == NONE || kept.is_some();
+                let idle = free && client.hold == Hold::No;
                 if idle && !limit.is_zero() && self.now.since(client.active) >= limit {
                     let refused = Refused::new(
                         sqlstate::IDLE_SESSION_TIMEOUT,
