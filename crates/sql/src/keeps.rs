@@ -104,6 +104,8 @@ pub(crate) fn statement(text: &[u8]) -> Deeds {
             Deeds { makes: Kept::ASKABLE.and(Kept::LIBRARIES), ..Deeds::ANY }
         }
         () if is("do") || executes(text) => Deeds::ANY,
+        // With ANALYZE what it explains is done.
+        () if is("explain") && found(rest, b"create").next().is_some() => Deeds::ANY,
         // Without TEMP, too: a search_path may begin with pg_temp.
         () if is("create") => Deeds::making(Kept::TEMPORARY),
         () if is("drop") => Deeds::ending(Kept::TEMPORARY),

@@ -166,6 +166,8 @@ mod tests {
         let mut all = Vec::new();
         touches(text.as_bytes(), |touch| {
             all.push(match touch {
+                Touch::Command(deeds) if deeds == Deeds::making(Kept::CHANNELS) => "+".to_owned(),
+                Touch::Command(deeds) if deeds == Deeds::ending(Kept::CHANNELS) => "-".to_owned(),
                 Touch::Command(_) => "!".to_owned(),
                 Touch::Call(name) => String::from_utf8_lossy(name).into_owned(),
             });
@@ -196,7 +198,6 @@ mod tests {
             "select pg_advisory_lock(1)",
             "select pg_catalog.PG_TRY_ADVISORY_LOCK (1, 2)",
             "select pg_advisory_unlock(1)",
-            "listen a",
         ] {
             assert_eq!(of(text), ["!"], "{text}");
         }

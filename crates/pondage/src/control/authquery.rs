@@ -359,11 +359,14 @@ struct Failed {
     refused: bool,
 }
 
-/// tokio-postgres's own words are "db error"; the server's are in its source.
+/// tokio-postgres's own words are "db error"; the reason is in its source.
 fn reason(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(said) => format!("{} {}: {}", said.severity(), said.code().code(), said.message()),
-        None => error.to_string(),
+        None => match std::error::Error::source(error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        },
     }
 }
 

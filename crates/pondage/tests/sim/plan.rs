@@ -246,7 +246,7 @@ impl Plan {
             maybe(random, "client_idle_timeout", 200..2_000);
         }
         if habits.listens {
-            more.push_str("max_pinned = 8\n");
+            more.push_str("max_pinned = 8\nlisten = \"server\"\n");
         }
         let (sharing, other) = (sharing(random), sharing(random));
         if random.random_bool(0.2) {

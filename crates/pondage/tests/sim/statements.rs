@@ -244,6 +244,12 @@ impl Postgres {
                 reply::put_data_row(&mut self.held, &row);
             }
         }
+        if text.contains("pg_catalog.pg_prepared_statements") {
+            let own = |name: &&Vec<u8>| !name.is_empty() && !name.starts_with(b"pondage_");
+            for name in self.statements.keys().filter(own) {
+                reply::put_data_row(&mut self.held, &[Some(b"p"), Some(name), None]);
+            }
+        }
         reply::put_command_complete(&mut self.held, "SELECT");
     }
 
