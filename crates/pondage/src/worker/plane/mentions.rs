@@ -181,6 +181,16 @@ impl Plane {
         }
     }
 
+    /// Whether it is up to an answer if a transaction has failed; then the client is held.
+    pub(super) fn waits_for_status(&mut self, slot: u32) -> bool {
+        let server = self.servers.get(self.clients[slot].server);
+        let waits = server.is_some_and(|conn| conn.server.batch_status().is_none());
+        if waits {
+            self.hold_for_answers(slot);
+        }
+        waits
+    }
+
     /// Whether what a name means is up to an answer; then the client is held.
     pub(super) fn waits_for_name(&mut self, slot: u32, name: &[u8]) -> bool {
         if self.is_uncertain(slot, name) {
@@ -299,7 +309,10 @@ impl Plane {
     /// There is some statement of this name on the client's server.
     pub(super) fn bring_anything(&mut self, slot: u32, name: &[u8]) {
         let state = &self.servers[self.clients[slot].server].server;
-        if !state.is_skipping() && !state.residents.is_taken(name, state.batch()) {
+        // In a failed transaction nothing can be prepared, and nothing is looked at but whether a text
+        // can be read and ends it.
+        let may = !state.is_skipping() && state.batch_status() != Some(TxStatus::Failed);
+        if may && !state.residents.is_taken(name, state.batch()) {
             self.bring(slot, name, Need::Anything, Fate::HideSuccess);
         }
     }

@@ -485,6 +485,10 @@ impl Plane {
             if let Some(stays) = self.see_to_mentions(slot, parse.query, Does::Parse) {
                 return self.stays(slot, stays, header, bytes);
             }
+            let known = self.clients[slot].names().known(parse.name).is_some();
+            if known && self.waits_for_status(slot) {
+                return Taken::Held;
+            }
             self.count(slot, |totals| totals.client_parse_count += 1);
             let first = self.is_first(slot);
             self.clients[slot].batch_open = true;
@@ -492,7 +496,7 @@ impl Plane {
                 self.close_client(slot, Some(&too_many()));
                 return Taken::Gone;
             }
-            if self.clients[slot].names().known(parse.name).is_some() {
+            if known {
                 self.parse_duplicate(slot, &parse);
                 return Taken::Bytes(header.total);
             }
