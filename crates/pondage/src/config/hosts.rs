@@ -11,6 +11,9 @@ use super::Host;
 /// Most hosts of one database.
 pub const HOSTS_MAX: usize = 16;
 
+/// Hosts with their ports.
+pub type HostList = Vec<(Host, u16)>;
+
 /// What a database with a list of hosts has beyond the first one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Several {
@@ -23,7 +26,7 @@ pub struct Several {
     /// Reads go to standbys.
     pub split: bool,
     /// Of servers for reads: the list that their host is of, and its place there.
-    pub replica: Option<Arc<(Vec<(Host, u16)>, usize)>>,
+    pub replica: Option<Arc<(HostList, usize)>>,
 }
 
 /// To which of several hosts new servers go.

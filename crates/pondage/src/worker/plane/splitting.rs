@@ -136,7 +136,8 @@ impl Plane {
         let home = self.config.pool(&name.database, &name.user).ok()?;
         let several = &home.upstream.several;
         let splits = several.split && home.mode != PoolMode::Session;
-        (splits && place <= several.others.len()).then(|| Arc::new(beside(&home, place)))
+        let same = home.user == name.user && place <= several.others.len();
+        (splits && same).then(|| Arc::new(beside(&home, place)))
     }
 
     /// Each worker has its part of the size.
