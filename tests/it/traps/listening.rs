@@ -442,11 +442,30 @@ fn listen_may_stay_with_the_server() {
     let mut client = servers.client();
     client.run("listen a");
     assert_eq!(servers.database.one(LISTENS), "0");
-    let mut other = servers.client();
-    let replies = other.query("notify a, '1'");
-    assert_eq!(heard(&other, &replies).len(), 1);
-    other.run("unlisten *");
+    servers.direct().run("notify a, '1'");
+    client.expect(tag::NOTIFICATION);
+    // It keeps its server meanwhile.
+    assert_eq!(servers.gateway.show("pins")[0]["reasons"], "LISTEN a");
+    client.run("unlisten *");
+    servers.direct().run("notify a, '2'");
     client.expect_silence(QUIET);
+}
+
+#[test]
+fn who_listens_over_a_shared_connection_keeps_no_server() {
+    let servers = OneServer::start_with(|config| config);
+    for (first, second) in
+        [("listen a", "create temp table t()"), ("select pg_advisory_lock(1)", "listen a")]
+    {
+        let mut client = servers.client();
+        client.run(first);
+        client.put(|out| wire::pg::frontend::put_query(out, second));
+        let words = last_words(&mut client);
+        assert_eq!((words.code.as_str(), words.hint.contains("[P0445]")), ("0A000", true));
+        // The server is anybody's, and nothing is left there.
+        let mut other = servers.client();
+        assert_eq!(other.one("select count(*) from pg_locks where locktype = 'advisory'"), "0");
+    }
 }
 
 /// A client of the gateway and one of PostgreSQL that do the same.

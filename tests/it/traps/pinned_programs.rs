@@ -127,7 +127,8 @@ fn random_programs_keep_what_they_would_keep_alone() {
         let config = Config::of(&database)
             .set("runtime.workers", workers)
             .set("pool.pool_size", SERVERS as i64)
-            .set("pool.max_pinned", SERVERS as i64);
+            .set("pool.max_pinned", SERVERS as i64)
+            .set("pool.listen", "server");
         let gateway = Gateway::start(config);
         let seed: u64 = rand::random();
         println!("{workers} workers, seed {seed}");

@@ -42,7 +42,7 @@ impl Place {
     fn start(size: i64, settings: impl FnOnce(Config) -> Config) -> Place {
         let database = cluster().database();
         database.run(FUNCTIONS);
-        let config = Config::of(&database).set("pool.pool_size", size);
+        let config = Config::of(&database).set("pool.pool_size", size).set("pool.listen", "server");
         Place { gateway: Gateway::start(settings(config)), database }
     }
 

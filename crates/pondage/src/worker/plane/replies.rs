@@ -421,8 +421,14 @@ impl Plane {
                 if conn.server.owes_ready() {
                     // The client may have a ReadyForQuery to come that would be lost to it.
                     self.fence(slot);
-                } else if !self.survey(slot) && !self.is_pinned(holder) {
-                    self.release(slot);
+                } else if !self.survey(slot) {
+                    match self.is_pinned(holder) {
+                        false => self.release(slot),
+                        true if self.clients[holder].listens.is_some() => {
+                            self.ask_to_listen(holder);
+                        }
+                        true => {}
+                    }
                 }
             }
         }

@@ -392,11 +392,18 @@ impl Plane {
             self.settings_surveyed(slot, server, &found);
             self.compare_residents(server, &prepared, rows.len() < ROWS_MAX);
         }
+        let listens = !channels.is_empty();
         self.channels_found(slot, server, channels);
         self.clients[slot].hold = Hold::No;
-        if self.pin(slot, server, asked, reasons) {
-            self.go_on(slot);
+        if !self.pin(slot, server, asked, reasons) {
+            return;
         }
+        if listens && self.pools[self.servers[server].pool as usize].shares_listening() {
+            if let Some(refused) = self.pinned_listener(slot) {
+                return self.close_client(slot, Some(&refused));
+            }
+        }
+        self.go_on(slot);
     }
 
     fn settings_surveyed(&mut self, slot: u32, server: u32, found: &[(&str, &str)]) {
