@@ -152,7 +152,8 @@ impl Journal {
         (self.is_gathering, self.is_folding, self.is_sent) = (false, false, false);
         self.delay = Duration::ZERO;
         self.failed = None;
-        self.page = None;
+        // The answer that it was about is of an earlier taking.
+        (self.page, self.answered) = (None, false);
     }
 }
 

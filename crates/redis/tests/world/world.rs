@@ -120,7 +120,9 @@ impl World {
         let due = links.next_due().is_some_and(|due| due <= now);
         let misses = self.links.iter().any(Option::is_none);
         let due = due || self.engine.next_due().is_some_and(|due| due <= wall());
-        if !(std::mem::take(&mut self.touched) || moved || misses || due) {
+        let links = self.engine.store().links();
+        let unwritten = (0..self.links.len()).any(|link| !links.out(link).is_empty());
+        if !(std::mem::take(&mut self.touched) || moved || misses || due || unwritten) {
             std::thread::sleep(Duration::from_micros(200));
             return;
         }
