@@ -523,7 +523,7 @@ pub static TABLE: &[Row] = &[
     row(POOLS, "listen", Kind::Choice(ListenMode::WORDS), Preset::Text(default::LISTEN.name()), &[],
         "LISTEN in transaction and statement mode. `shared`: one connection of the database \
          listens for all clients ([LISTEN](pooling.md#listen)); `server`: the server that runs it \
-         listens, whoever has that later."),
+         listens, and its client keeps that."),
     row(POOLS, "coalesce", Kind::Choice(Coalesce::WORDS), Preset::Text(default::COALESCE.name()),
         &[],
         "Short reads outside of transactions, of different clients, share trips to the server. \
