@@ -9,6 +9,7 @@ mod cluster;
 mod coalescing;
 mod demo;
 mod docs;
+mod doctor;
 mod drivers;
 mod hosts;
 mod kit;

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Config, Environment, Flags, Report};
 use crate::control::bodies;
+use crate::doctor;
 
 /// Exit codes.
 ///
@@ -35,6 +36,8 @@ pub enum Action {
     /// Have the process that runs start a new one, which takes over.
     Upgrade(Box<Config>),
     Demo(DemoOptions),
+    /// Examine databases.
+    Doctor(doctor::Options),
     /// Parse the body of a function for the process that started this one.
     ParseBody,
     Done(Outcome),
@@ -128,6 +131,25 @@ enum Command {
         /// A userlist.txt to take instead of the `auth_file` that the ini names
         users: Option<PathBuf>,
     },
+    /// Examine a database, or all of a configuration: what to fix there, as SQL
+    #[command(after_help = "Exit codes: 0 nothing to fix, 1 warnings or problems, 2 usage, \
+                            69 server unreachable, 77 log-in refused, 78 bad configuration.")]
+    Doctor {
+        /// postgres://user:password@host:port/dbname; without it, what --config says
+        #[arg(conflicts_with_all = ["config", "pgbouncer_ini"])]
+        url: Option<String>,
+        #[command(flatten)]
+        source: FileFlag,
+        /// This database only; one that the configuration takes by `*` has to be named
+        #[arg(long, value_name = "NAME")]
+        database: Option<String>,
+        /// As this user
+        #[arg(long, value_name = "NAME")]
+        user: Option<String>,
+        /// For programs
+        #[arg(long)]
+        json: bool,
+    },
     /// Start a private PostgreSQL with sample data and serve it
     Demo {
         #[command(flatten)]
@@ -218,6 +240,23 @@ pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment
             }
             source.load(environment, options)
         }
+        (Some(Command::Doctor { url, source, database, user, json }), _) => {
+            let options = OptionFlags::default();
+            let config = match url {
+                Some(url) if config::is_postgres_url(&url) => {
+                    Config::from_url(&url, environment, options.into())
+                }
+                Some(_) => return Action::Done(no_url()),
+                None => source.load(environment, options),
+            };
+            return match config {
+                Ok(config) => {
+                    let config = Box::new(config);
+                    Action::Doctor(doctor::Options { config, database, user, json })
+                }
+                Err(report) => Action::Done(Outcome::refused(&report)),
+            };
+        }
         (Some(Command::Upgrade { source, options }), _) => {
             serve = Action::Upgrade;
             source.load(environment, options)
@@ -281,6 +320,13 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Outcome {
     }
 }
 
+/// It is not repeated: it may hold a password.
+fn no_url() -> Outcome {
+    let errors = "error: the argument is no URL that starts with postgres://\n\n\
+                  For more information, try 'pondage doctor --help'.\n";
+    Outcome { code: exit::USAGE, output: String::new(), errors: errors.to_owned() }
+}
+
 /// A word that could be a URL is not repeated: it may hold a password.
 fn neither_command_nor_url(word: &str) -> Outcome {
     let named = match word.contains([':', '@']) {
@@ -334,6 +380,7 @@ mod tests {
             "serve",
             "check",
             "import",
+            "doctor",
             "demo",
             "upgrade",
             "--takeover",

@@ -9,6 +9,7 @@ pub mod console;
 pub mod control;
 pub mod demo;
 mod der;
+pub mod doctor;
 pub mod hba;
 pub mod hosts;
 pub mod http;

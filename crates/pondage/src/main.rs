@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use pondage::cli::{self, Action};
 use pondage::config::Environment;
 use pondage::control::bodies;
-use pondage::{demo, process};
+use pondage::{demo, doctor, process};
 
 fn main() -> ExitCode {
     match cli::decide(std::env::args_os(), Environment::new(std::env::vars_os())) {
@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         Action::TakeOver(config) => process::take_over(*config),
         Action::Upgrade(config) => process::upgrade(&config),
         Action::Demo(options) => demo::run(options),
+        Action::Doctor(options) => doctor::run(&options),
         Action::ParseBody => bodies::answer(),
         Action::Done(outcome) => {
             // Nobody may be listening any more, as in `pondage --help | head -1`.

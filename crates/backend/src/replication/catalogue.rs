@@ -14,7 +14,7 @@ impl Row {
     }
 
     /// The next value; NULL, and one that is not there, is none.
-    pub(super) fn take(&mut self) -> Option<String> {
+    pub fn take(&mut self) -> Option<String> {
         self.0.next().flatten()
     }
 
@@ -22,7 +22,7 @@ impl Row {
         self.take().unwrap_or_default()
     }
 
-    pub(super) fn bool(&mut self) -> bool {
+    pub fn bool(&mut self) -> bool {
         self.take().is_some_and(|value| value == "t")
     }
 
@@ -30,7 +30,7 @@ impl Row {
         self.take().and_then(|value| value.bytes().next()).unwrap_or(0)
     }
 
-    pub(super) fn number<T: std::str::FromStr>(&mut self) -> Option<T> {
+    pub fn number<T: std::str::FromStr>(&mut self) -> Option<T> {
         self.take()?.parse().ok()
     }
 }

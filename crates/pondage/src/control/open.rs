@@ -248,6 +248,11 @@ impl Session {
         }
     }
 
+    /// "TLSv1.3/TLS_AES_256_GCM_SHA384", or empty without TLS.
+    pub(crate) fn tls(&self) -> String {
+        self.transport.tls()
+    }
+
     /// The connection, and what has come and was not used, for who cuts messages himself.
     pub(crate) fn into_parts(mut self) -> (Transport, Vec<u8>) {
         self.received.drain(..self.read);

@@ -33,6 +33,7 @@ use crate::control::dial::Dialer;
 pub use backend::replication::snapshot::{Found, Limits, Rows, Source};
 use copying::Copies;
 use database::Database;
+pub(crate) use keeping::ask;
 use pace::Pace;
 pub use standing::{Standing, State};
 
