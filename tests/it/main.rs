@@ -20,6 +20,7 @@ mod redis;
 mod rust_driver;
 mod tidy;
 mod tools;
+mod top;
 mod traps;
 mod upgrade;
 mod weather;

@@ -4,12 +4,13 @@ mod pgbouncer;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::{self, Config, Environment, Flags, Report};
 use crate::control::bodies;
-use crate::doctor;
+use crate::{doctor, top};
 
 /// Exit codes.
 ///
@@ -38,6 +39,8 @@ pub enum Action {
     Demo(DemoOptions),
     /// Examine databases.
     Doctor(doctor::Options),
+    /// Show what a process that runs does.
+    Top(top::Options),
     /// Parse the body of a function for the process that started this one.
     ParseBody,
     Done(Outcome),
@@ -150,6 +153,26 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show live what a running Pondage does, by its console
+    #[command(after_help = "Exit codes: 0 ended by q, 1 failed, 2 usage, 69 not reachable, \
+                            77 log-in refused, 78 bad configuration.")]
+    Top {
+        /// Of Pondage: postgres://admin:password@host:6432; without it, what --config says
+        #[arg(conflicts_with_all = ["config", "pgbouncer_ini"])]
+        url: Option<String>,
+        #[command(flatten)]
+        source: FileFlag,
+        /// Between two looks, in seconds
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+        interval: f64,
+        /// The first page: pools, queries, clients, servers, blockers, caches, redis, procedures
+        /// or hosts
+        #[arg(long, value_name = "NAME")]
+        page: Option<String>,
+        /// Print the page as text, after one interval, and end
+        #[arg(long)]
+        once: bool,
+    },
     /// Start a private PostgreSQL with sample data and serve it
     Demo {
         #[command(flatten)]
@@ -246,7 +269,7 @@ pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment
                 Some(url) if config::is_postgres_url(&url) => {
                     Config::from_url(&url, environment, options.into())
                 }
-                Some(_) => return Action::Done(no_url()),
+                Some(_) => return Action::Done(no_url("doctor")),
                 None => source.load(environment, options),
             };
             return match config {
@@ -256,6 +279,14 @@ pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment
                 }
                 Err(report) => Action::Done(Outcome::refused(&report)),
             };
+        }
+        (Some(Command::Top { url, source, interval, page, once }), _) => {
+            let interval = Duration::from_secs_f64(interval);
+            let shown = |config, user| {
+                let config = Box::new(config);
+                Action::Top(top::Options { config, user, interval, page, once })
+            };
+            return top(url.as_deref(), source, environment, shown);
         }
         (Some(Command::Upgrade { source, options }), _) => {
             serve = Action::Upgrade;
@@ -320,11 +351,53 @@ fn usage(error: &clap::Error, args: &[OsString]) -> Outcome {
     }
 }
 
+/// The console of a URL, or of the process that a configuration is of.
+fn top(
+    url: Option<&str>,
+    source: FileFlag,
+    environment: Environment,
+    shown: impl FnOnce(Config, String) -> Action,
+) -> Action {
+    let options = OptionFlags::default();
+    let config = match url {
+        Some(url) if config::is_postgres_url(url) => {
+            Config::from_url(url, environment, options.into())
+        }
+        Some(_) => return Action::Done(no_url("top")),
+        None => source.load(environment, options),
+    };
+    let config = match config {
+        Ok(config) => config,
+        Err(report) => return Action::Done(Outcome::refused(&report)),
+    };
+    if url.is_some() {
+        let server = config.databases.get("*").and_then(|all| all.upstream.user.clone());
+        return shown(config, server.unwrap_or_else(|| top::place::OWNER.to_owned()));
+    }
+    match top::place::of(&config) {
+        Ok((config, user)) => shown(config, user),
+        Err(why) => {
+            let errors = format!("error: {why}\n");
+            Action::Done(Outcome { code: exit::USAGE, output: String::new(), errors })
+        }
+    }
+}
+
+/// A pause that can be waited for.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds from 0.1 to 3600".to_owned()),
+    }
+}
+
 /// It is not repeated: it may hold a password.
-fn no_url() -> Outcome {
-    let errors = "error: the argument is no URL that starts with postgres://\n\n\
-                  For more information, try 'pondage doctor --help'.\n";
-    Outcome { code: exit::USAGE, output: String::new(), errors: errors.to_owned() }
+fn no_url(command: &str) -> Outcome {
+    let errors = format!(
+        "error: the argument is no URL that starts with postgres://\n\n\
+         For more information, try 'pondage {command} --help'.\n"
+    );
+    Outcome { code: exit::USAGE, output: String::new(), errors }
 }
 
 /// A word that could be a URL is not repeated: it may hold a password.
@@ -381,6 +454,7 @@ mod tests {
             "check",
             "import",
             "doctor",
+            "top",
             "demo",
             "upgrade",
             "--takeover",

@@ -20,4 +20,5 @@ pub mod process;
 pub mod route;
 pub mod session;
 pub mod stream;
+pub mod top;
 pub mod worker;

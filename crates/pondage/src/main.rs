@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use pondage::cli::{self, Action};
 use pondage::config::Environment;
 use pondage::control::bodies;
-use pondage::{demo, doctor, process};
+use pondage::{demo, doctor, process, top};
 
 fn main() -> ExitCode {
     match cli::decide(std::env::args_os(), Environment::new(std::env::vars_os())) {
@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         Action::Upgrade(config) => process::upgrade(&config),
         Action::Demo(options) => demo::run(options),
         Action::Doctor(options) => doctor::run(&options),
+        Action::Top(options) => top::run(&options),
         Action::ParseBody => bodies::answer(),
         Action::Done(outcome) => {
             // Nobody may be listening any more, as in `pondage --help | head -1`.

@@ -167,6 +167,11 @@ impl Gateway {
         gateway
     }
 
+    /// The configuration.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     pub fn address(&self) -> Address {
         Address::tcp("127.0.0.1", self.port)
     }

@@ -11,6 +11,7 @@ pub mod gateway;
 pub mod place;
 pub mod redis_server;
 pub mod redisclient;
+pub mod terminal;
 pub mod tool;
 pub mod wait;
 pub mod wireclient;

@@ -55,6 +55,15 @@ pub mod table;
 mod tokens;
 pub mod view;
 
+/// The names of a SHOW's columns.
+#[cfg(test)]
+pub fn columns_of(command: &str) -> Vec<&'static str> {
+    let word = command.strip_prefix("SHOW ").expect("a SHOW");
+    let show = command::Show::ALL.iter().find(|show| show.word() == word).expect("one of ours");
+    let columns = columns::of_show(*show).expect("a table");
+    columns.iter().map(|column| column.name).collect()
+}
+
 use operator::Operator;
 use session::{Answer, Session};
 

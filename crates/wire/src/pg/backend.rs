@@ -258,6 +258,23 @@ pub fn data_row(body: &[u8]) -> Result<Vec<Option<&[u8]>>, WireError> {
     Ok(values)
 }
 
+/// The names of a RowDescription's columns.
+///
+/// # Errors
+/// `Truncated` or `Trailing` when columns and count don't match, `NotUtf8` for such a name.
+pub fn column_names(body: &[u8]) -> Result<Vec<String>, WireError> {
+    let mut reader = Reader::new(body);
+    let count = reader.u16("column count")?;
+    let mut names = Vec::new();
+    for _ in 0..count {
+        names.push(reader.text("name of a column")?.to_owned());
+        // Table, place in it, type, its size, modifier, format.
+        reader.bytes(4 + 2 + 4 + 2 + 4 + 2, "column")?;
+    }
+    reader.end("RowDescription")?;
+    Ok(names)
+}
+
 /// The types of a ParameterDescription, by their oids.
 ///
 /// # Errors

@@ -128,12 +128,15 @@ fn descriptions_have_types() {
     let rows = built(|out| put_row_description(out, &columns));
     let rows = &rows[5..];
     assert_eq!(column_types(rows), Ok(vec![25, 1700]));
+    assert_eq!(column_names(rows), Ok(vec!["a".to_owned(), String::new()]));
     assert_eq!(column_types(b"\0\0"), Ok(vec![]));
+    assert_eq!(column_names(b"\0\0"), Ok(vec![]));
     for end in 0..body.len() {
         assert!(matches!(parameter_types(&body[..end]), Err(WireError::Truncated(_))), "{end}");
     }
     for end in 0..rows.len() {
         assert!(column_types(&rows[..end]).is_err(), "{end}");
+        assert!(column_names(&rows[..end]).is_err(), "{end}");
     }
     assert_eq!(column_types(b"\0\0x"), Err(WireError::Trailing("RowDescription")));
 }
