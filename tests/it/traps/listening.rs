@@ -14,15 +14,15 @@ use crate::kit::wireclient::{Complaint, Message};
 use crate::kit::{cluster, wait, Address, Config, Database, Gateway, WireClient};
 
 /// Long enough for a wrong message to arrive.
-const QUIET: Duration = Duration::from_millis(150);
+pub const QUIET: Duration = Duration::from_millis(150);
 
 /// What tells that the connection that listens is there.
-const LISTENS: &str =
+pub const LISTENS: &str =
     "select count(*) from pg_stat_activity where application_name = 'pondage listen'
      and datname = current_database()";
 
 /// Notifications among messages: whether it is the client's own, channel, payload.
-fn heard(client: &WireClient, messages: &[Message]) -> Vec<(bool, String, String)> {
+pub fn heard(client: &WireClient, messages: &[Message]) -> Vec<(bool, String, String)> {
     let own = client.key.as_ref().expect("BackendKeyData").0;
     let told = messages.iter().filter(|message| message.tag == tag::NOTIFICATION).map(|message| {
         let (pid, channel, payload) = backend::notification(&message.body).expect("a notification");
@@ -34,18 +34,18 @@ fn heard(client: &WireClient, messages: &[Message]) -> Vec<(bool, String, String
 
 /// The next message, which is a notification.
 #[track_caller]
-fn next(client: &mut WireClient) -> (bool, String, String) {
+pub fn next(client: &mut WireClient) -> (bool, String, String) {
     let message = client.expect(tag::NOTIFICATION);
     heard(client, &[message]).remove(0)
 }
 
-fn foreign(channel: &str, payload: &str) -> (bool, String, String) {
+pub fn foreign(channel: &str, payload: &str) -> (bool, String, String) {
     (false, channel.to_owned(), payload.to_owned())
 }
 
 /// How a client was closed.
 #[track_caller]
-fn last_words(client: &mut WireClient) -> Complaint {
+pub fn last_words(client: &mut WireClient) -> Complaint {
     client.until_closed().last().expect("a reason").complaint()
 }
 
@@ -451,23 +451,6 @@ fn listen_may_stay_with_the_server() {
     client.expect_silence(QUIET);
 }
 
-#[test]
-fn who_listens_over_a_shared_connection_keeps_no_server() {
-    let servers = OneServer::start_with(|config| config);
-    for (first, second) in
-        [("listen a", "create temp table t()"), ("select pg_advisory_lock(1)", "listen a")]
-    {
-        let mut client = servers.client();
-        client.run(first);
-        client.put(|out| wire::pg::frontend::put_query(out, second));
-        let words = last_words(&mut client);
-        assert_eq!((words.code.as_str(), words.hint.contains("[P0445]")), ("0A000", true));
-        // The server is anybody's, and nothing is left there.
-        let mut other = servers.client();
-        assert_eq!(other.one("select count(*) from pg_locks where locktype = 'advisory'"), "0");
-    }
-}
-
 /// A client of the gateway and one of PostgreSQL that do the same.
 struct Pair {
     client: WireClient,
@@ -511,8 +494,8 @@ impl Pair {
 
 #[test]
 fn random_listeners_hear_what_direct_ones_hear() {
-    const ROUNDS: u64 = 15;
-    const STEPS: usize = 60;
+    const ROUNDS: u64 = 20;
+    const STEPS: usize = 70;
     let database = cluster().database();
     let config = Config::of(&database).set("pool.pool_size", 4).set("runtime.workers", 2);
     let gateway = Gateway::start(config);
@@ -534,7 +517,7 @@ fn random_listeners_hear_what_direct_ones_hear() {
             let within = pair.client.status != b'I';
             let me = pair.client.key.as_ref().expect("a key").0;
             let notify = format!("notify {channel}, '{me} {step}'");
-            let (text, instead) = match random.random_range(0..12) {
+            let (text, instead) = match random.random_range(0..15) {
                 0..=2 => (format!("listen {channel}"), None),
                 3 => (format!("unlisten {channel}"), None),
                 4 => ("unlisten *".to_owned(), None),
@@ -543,9 +526,14 @@ fn random_listeners_hear_what_direct_ones_hear() {
                 7 => ("commit".to_owned(), None),
                 8 if within => ("savepoint s".to_owned(), None),
                 9 if within => ("rollback to s".to_owned(), None),
+                9 => ("select pg_advisory_unlock_all()".to_owned(), None),
                 10 if within => ("rollback".to_owned(), None),
                 10 => (format!("listen {channel}; select 1/0"), None),
                 11 => (format!("listen {channel}; {notify}"), Some(channel)),
+                // What pins it, and what ends that.
+                12 => ("create temp table if not exists t ()".to_owned(), None),
+                13 => ("drop table if exists t".to_owned(), None),
+                14 => (format!("select pg_advisory_lock_shared({}, 1)", step % 2), None),
                 _ => ("select 1".to_owned(), None),
             };
             let instead = match instead {

@@ -9,6 +9,7 @@ mod copying;
 mod lifecycle;
 mod listening;
 mod parameters;
+mod pinned_listeners;
 mod pinned_programs;
 mod pins;
 mod plans;

@@ -1,9 +1,11 @@
-//! Random programs over all that pins a client: what each sees is what it would see alone, and what
-//! others hold in another database without a pooler.
+//! Random programs over all that pins a client: what each sees and hears is what it would alone, and
+//! what others hold in another database without a pooler. Where LISTEN pins nobody, they are pinned
+//! and listen over the shared connection at once.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use super::listening::heard;
 use super::servers::direct;
 use super::sessions::told;
 use crate::kit::{cluster, wait, Config, Database, Gateway, WireClient};
@@ -38,10 +40,12 @@ struct Pair {
     open: bool,
     /// It has something that it would lose without its server.
     keeps: bool,
+    /// What it was notified of.
+    heard: [Vec<(bool, String, String)>; 2],
 }
 
 impl Pair {
-    fn step(&mut self, random: &mut StdRng, what: &str) {
+    fn step(&mut self, random: &mut StdRng, what: &str, listen: &str) {
         let text = statement(random, self.open);
         let extended = random.random_bool(0.4) && !text.contains(';');
         let [through, direct] = self.both(&text, extended);
@@ -51,16 +55,30 @@ impl Pair {
         if status != "Z E" {
             let [through, direct] = self.both(LOOK, random.random_bool(0.5));
             assert_eq!(through, direct, "{what}: after {text}");
-            self.keeps = !direct[0].starts_with("[None, None, None, None]");
+            let has = direct[0].trim_matches(['[', ']']).split(", ");
+            let keeps = |(at, has): (usize, &str)| has != "None" && (at != 2 || listen == "server");
+            self.keeps = has.enumerate().any(keeps);
+        }
+        if !self.open {
+            let [through, mut direct] = self.heard.each_mut().map(std::mem::take);
+            if listen == "server" {
+                // The server that has sent it is not what the client knows as its own number.
+                direct.iter_mut().for_each(|(own, ..)| *own = false);
+            }
+            assert_eq!(through, direct, "{what}: heard after {text}");
         }
     }
 
     fn both(&mut self, text: &str, extended: bool) -> [Vec<String>; 2] {
-        [&mut self.through, &mut self.direct].map(|client| {
-            told(&match extended {
+        let mut answers = [&mut self.through, &mut self.direct].into_iter().zip(&mut self.heard);
+        [(); 2].map(|()| {
+            let (client, all) = answers.next().expect("one for each");
+            let messages = match extended {
                 true => client.extended(text, &[]),
                 false => client.query(text),
-            })
+            };
+            all.extend(heard(client, &messages));
+            told(&messages)
         })
     }
 }
@@ -71,7 +89,7 @@ fn statement(random: &mut StdRng, open: bool) -> String {
     let savepoint = ["a", "b"][random.random_range(0..2)];
     let n = random.random_range(0..3);
     let end = ["", " on commit drop", " on commit delete rows"][random.random_range(0..3)];
-    match random.random_range(0..46) {
+    match random.random_range(0..50) {
         0 | 1 => format!("create temp table {table} (a int){end}"),
         2 => format!("create table pg_temp.{table} (a int)"),
         3 => format!("select {n} as a into temp {table}"),
@@ -92,6 +110,9 @@ fn statement(random: &mut StdRng, open: bool) -> String {
         24 => format!("listen l{n}"),
         25 => format!("unlisten l{n}"),
         26 => "unlisten *".into(),
+        46 | 47 => format!("notify l{n}, '{}'", random.random::<u16>()),
+        48 => format!("select pg_notify('l{n}', a::text) from {table}"),
+        49 => format!("listen l{n}; notify l{n}, 'first'"),
         27 => "select hears()".into(),
         28 => "select ignores()".into(),
         29 => format!("select pg_try_advisory_lock({n})"),
@@ -120,7 +141,7 @@ fn statement(random: &mut StdRng, open: bool) -> String {
 fn random_programs_keep_what_they_would_keep_alone() {
     const CLIENTS: usize = 4;
     const SERVERS: usize = 3;
-    for workers in [1, 2_i64] {
+    for (workers, listen) in [(1, "server"), (2_i64, "server"), (1, "shared"), (2, "shared")] {
         let (database, other) = (cluster().database(), cluster().database());
         database.run(FUNCTIONS);
         other.run(FUNCTIONS);
@@ -128,16 +149,17 @@ fn random_programs_keep_what_they_would_keep_alone() {
             .set("runtime.workers", workers)
             .set("pool.pool_size", SERVERS as i64)
             .set("pool.max_pinned", SERVERS as i64)
-            .set("pool.listen", "server");
+            .set("pool.listen", listen);
         let gateway = Gateway::start(config);
         let seed: u64 = rand::random();
-        println!("{workers} workers, seed {seed}");
+        println!("{workers} workers, listen = {listen}, seed {seed}");
         let mut random = StdRng::seed_from_u64(seed);
         let pair = || Pair {
             through: gateway.client(&database),
             direct: direct(&other),
             open: false,
             keeps: false,
+            heard: [Vec::new(), Vec::new()],
         };
         let mut pairs: Vec<Pair> = (0..CLIENTS).map(|_| pair()).collect();
         for step in 0..500 {
@@ -147,7 +169,8 @@ fn random_programs_keep_what_they_would_keep_alone() {
                 true => random.random_range(0..pairs.len()),
                 false => busy[random.random_range(0..busy.len())],
             };
-            pairs[at].step(&mut random, &format!("seed {seed}, step {step}, client {at}"));
+            let what = format!("listen = {listen}, seed {seed}, step {step}, client {at}");
+            pairs[at].step(&mut random, &what, listen);
             if random.random_bool(0.02) {
                 // One goes, with all that it has, and another comes.
                 let gone = std::mem::replace(&mut pairs[at], pair());

@@ -27,6 +27,8 @@ pub struct Listens {
     pub ready: bool,
     /// It has a server, and begins when it has been told what was committed before.
     pub begins: bool,
+    /// It keeps a server, and is between two transactions: it is told at once, as if it had none.
+    pub rests: bool,
     /// The question whose answer it waits for.
     pub asked: u32,
     /// Notifications that it is told when it is idle.
@@ -56,6 +58,7 @@ impl Default for Listens {
             found: None,
             ready: false,
             begins: false,
+            rests: false,
             asked: 0,
             held: VecDeque::new(),
             here: VecDeque::new(),
@@ -128,8 +131,9 @@ impl Listens {
         let mut here = here.iter();
         let only_here = |one: &Here, put: &mut dyn FnMut(&[u8], bool)| {
             let own = pid_of(&one.message) == server;
-            // Others were told before the transaction began, or will be.
-            if own || one.fresh {
+            // Others were told before the transaction began, or will be. A channel that it does not
+            // listen to was left to its server by somebody else, in a way that was not seen.
+            if (own || one.fresh) && self.listens_to(channel_of(&one.message)) {
                 put(&one.message, own);
             }
         };

@@ -157,7 +157,8 @@ impl Plane {
     fn cancel_work(&mut self, slot: u32) -> Option<u32> {
         let client = self.clients.get_mut(slot)?;
         // After an error made here the client awaits no other before its Sync.
-        if client.skips {
+        if client.skips || client.listens.as_ref().is_some_and(|listens| listens.ready) {
+            // So does one whose request is answered but for its ReadyForQuery.
             return None;
         }
         if client.hold == Hold::Waiting && client.is_pooled() {
@@ -466,6 +467,7 @@ impl Plane {
         pool.pool.shared().share_with(limits.also.clone());
         pool.limits = limits;
         pool.client_budgets = budgets;
+        let shared = pool.shares_listening();
         let was = std::mem::replace(&mut pool.config, config).mode;
         if was == PoolMode::Session && pool.config.mode != was {
             // Nobody has looked at what clients have sent to the servers that they have.
@@ -475,6 +477,9 @@ impl Plane {
                     conn.touched = Some(Touched::anyhow());
                 }
             }
+        }
+        if shared && !self.pools[at as usize].shares_listening() {
+            self.no_longer_shared(at);
         }
     }
 

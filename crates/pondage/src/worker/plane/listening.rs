@@ -9,6 +9,10 @@
 //!
 //! What the client is told comes from that connection, except for notifications of its own: see
 //! `session/listens.rs`.
+//!
+//! A client that keeps its server (`pins.rs`) is told over that connection too: between its
+//! transactions at once, whatever its server hears then, within them at their end. Its server goes
+//! on to listen to its channels, so it is told them only once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +26,7 @@ use super::login::key_number;
 use super::{Effect, Plane, PoolState, Preparing, OUT_BYTES_HIGH};
 use crate::config::{ListenMode, PoolMode};
 use crate::control::messages::{Audience, Ref, ToControl};
-use crate::session::client::{Hold, NONE};
+use crate::session::client::{Client, Hold, NONE};
 use crate::session::listens::{channel_of, put_command, Listens};
 use crate::session::login::Refused;
 use crate::worker::snapshot::ChannelSnapshot;
@@ -128,9 +132,6 @@ impl Plane {
         if std::mem::replace(&mut conn.listening, true) {
             return;
         }
-        listens.begins = true;
-        listens.asked = listens.asked.wrapping_add(1);
-        let (room, pool, number) = (listens.audience, client.pool, listens.asked);
         let mut query = Vec::new();
         for channel in listens.channels.iter().chain(&listens.coming) {
             put_command(&mut query, b"LISTEN", channel);
@@ -139,8 +140,43 @@ impl Plane {
         conn.preparing = Preparing::Listening;
         let request = Request::with_fate(Owner(slot), Kind::Query, Fate::Setup);
         self.send(server, request, |out| frontend::put_query(out, query));
-        let asker = (self.reference(slot), number);
-        self.tell_changes(room, pool, Changes::default(), Some(asker));
+        self.ask_what_was(slot);
+    }
+
+    /// Before a client that listens begins, it is told what was committed until now.
+    fn ask_what_was(&mut self, slot: u32) {
+        let (asker, client) = (self.reference(slot), &mut self.clients[slot]);
+        let Some(listens) = &mut client.listens else { return };
+        (listens.begins, listens.rests) = (true, false);
+        listens.asked = listens.asked.wrapping_add(1);
+        let (room, pool, number) = (listens.audience, client.pool, listens.asked);
+        self.tell_changes(room, pool, Changes::default(), Some((asker, number)));
+    }
+
+    /// A client that keeps its server, and listens, goes on there. True: it is held until it has
+    /// been told what was committed before.
+    pub(super) fn begins_again(&mut self, slot: u32) -> bool {
+        let client = &mut self.clients[slot];
+        let Some(listens) = client.listens.as_mut().filter(|listens| listens.rests) else {
+            return false;
+        };
+        listens.rests = false;
+        if !listens.has_channels() {
+            return false;
+        }
+        client.hold = Hold::Listens;
+        self.ask_what_was(slot);
+        true
+    }
+
+    /// A client that keeps its server, and listens, has done with it for now.
+    pub(super) fn rest_pinned(&mut self, slot: u32) {
+        let Some(listens) = &mut self.clients[slot].listens else { return };
+        if std::mem::replace(&mut listens.rests, true) {
+            return;
+        }
+        self.ask_to_listen(slot);
+        self.pass_on(slot);
     }
 
     /// The client's server knows its channels.
@@ -154,6 +190,10 @@ impl Plane {
     /// A client's server was told something, on a channel that the client listens to.
     pub(super) fn notified_by_server(&mut self, slot: u32, body: &[u8]) {
         let Some(listens) = &mut self.clients[slot].listens else { return };
+        if listens.rests {
+            // It is told by the connection that listens for all.
+            return;
+        }
         let mut message = Vec::with_capacity(body.len() + 5);
         message.push(reply::tag::NOTIFICATION);
         message.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
@@ -186,7 +226,7 @@ impl Plane {
         let conn = &mut self.servers[server];
         conn.listening |= !found.is_empty();
         let client = &mut self.clients[slot];
-        if !self.pools[client.pool as usize].shares_listening() {
+        if !conn.server.apart {
             return;
         }
         if client.listens.is_some() || !found.is_empty() {
@@ -398,7 +438,7 @@ impl Plane {
         let mut told = 0;
         while let Some(client) = self.clients.get_mut(slot) {
             let Some(listens) = &mut client.listens else { break };
-            let idle = client.server == NONE && !listens.ready;
+            let idle = (client.server == NONE || listens.rests) && !listens.ready;
             if !idle || client.out.len() >= OUT_BYTES_HIGH {
                 break;
             }
@@ -436,14 +476,20 @@ impl Plane {
         let Some(at) = self.rooms.iter().position(|room| *room.audience == *audience) else {
             return;
         };
-        let left = |client: &crate::session::client::Client| {
-            client.listens.as_ref().is_some_and(|listens| listens.audience == at as u32)
-        };
+        self.all_lost_listening(why, |_, listens| listens.audience == at as u32);
+    }
+
+    /// By a reload: who listens from now on does so on his own server.
+    pub(super) fn no_longer_shared(&mut self, pool: u32) {
+        let why = "clients of this pool listen on their own servers since a reload";
+        self.all_lost_listening(why, |client, _| client.pool == pool);
+    }
+
+    fn all_lost_listening(&mut self, why: &str, which: impl Fn(&Client, &Listens) -> bool) {
+        let lost = |client: &Client| client.listens.as_ref().is_some_and(|all| which(client, all));
         let clients: Vec<u32> =
-            self.clients.iter().filter(|(_, client)| left(client)).map(|(slot, _)| slot).collect();
-        for slot in clients {
-            self.lost_listening(slot, why);
-        }
+            self.clients.iter().filter(|(_, client)| lost(client)).map(|(slot, _)| slot).collect();
+        clients.into_iter().for_each(|slot| self.lost_listening(slot, why));
     }
 
     pub(super) fn lost_listening(&mut self, slot: u32, why: &str) {

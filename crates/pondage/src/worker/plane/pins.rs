@@ -218,20 +218,6 @@ impl Plane {
         true
     }
 
-    /// Why a client that listens can't keep its server: it would be told everything twice.
-    pub(super) fn pinned_listener(&self, slot: u32) -> Option<Refused> {
-        let conn = self.servers.get(self.clients.get(slot)?.server)?;
-        let told = listed(&conn.pinned.as_ref()?.told());
-        let message = "a client that listens can't keep a server connection";
-        let refused = Refused::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
-            .detail(format!("This client listens, and has left in its session: {told}."))
-            .hint(
-                "Use two connections, or listen = \"server\" or mode = \"session\" for such \
-                 users. [P0445]",
-            );
-        Some(refused)
-    }
-
     /// Whoever kept this server is gone. True: it has to be cleaned of what was kept.
     pub(super) fn unpin(&mut self, server: u32) -> bool {
         let Some(conn) = self.servers.get_mut(server) else { return false };

@@ -425,7 +425,7 @@ impl Plane {
                     match self.is_pinned(holder) {
                         false => self.release(slot),
                         true if self.clients[holder].listens.is_some() => {
-                            self.ask_to_listen(holder);
+                            self.rest_pinned(holder);
                         }
                         true => {}
                     }
@@ -449,7 +449,7 @@ impl Plane {
         let open = conn.preparing == Preparing::Bringing && conn.server.status() != TxStatus::Idle;
         let loses = open || self.would_lose(conn);
         let begins = |client: &Client| client.listens.as_ref().is_some_and(|all| all.begins);
-        let prepared = |client: &Client| (client.hold == Hold::SetUp && !loses) || begins(client);
+        let prepared = |client: &Client| !loses && (client.hold == Hold::SetUp || begins(client));
         if self.clients.get(holder).is_some_and(prepared) {
             self.lost_in_set_up(slot, holder);
             return;

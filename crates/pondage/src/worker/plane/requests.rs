@@ -180,6 +180,9 @@ impl Plane {
         } else {
             return Taken::Gone;
         }
+        if self.begins_again(slot) {
+            return Taken::Held;
+        }
         let server = self.clients[slot].server;
         if server != NONE && self.is_full(slot, server) {
             return Taken::Held;

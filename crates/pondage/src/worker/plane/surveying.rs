@@ -149,7 +149,6 @@ impl Surveys {
         touched
     }
 
-    /// The query; `client` has these settings.
     /// The query; `client` has these settings. `channels`: it is asked for what the session listens
     /// to, which is listened to elsewhere for the client.
     fn query(
@@ -269,7 +268,7 @@ impl Plane {
         if pool.config.mode == PoolMode::Session || conn.replication {
             return;
         }
-        let listening = match (pool.shares_listening(), &self.clients[slot].listens) {
+        let listening = match (conn.server.apart, &self.clients[slot].listens) {
             (false, _) => Listening::NotShared,
             (true, None) => Listening::Not,
             (true, Some(_)) => Listening::Listens,
@@ -341,7 +340,7 @@ impl Plane {
         let slot = conn.client;
         let pool = &self.pools[conn.pool as usize];
         let mut channels = false;
-        if pool.shares_listening() {
+        if conn.server.apart {
             // They pin nobody.
             channels = touched.kinds.meets(Kept::CHANNELS) || self.clients[slot].listens.is_some();
             touched.kinds = touched.kinds.without(Kept::CHANNELS);
@@ -392,18 +391,11 @@ impl Plane {
             self.settings_surveyed(slot, server, &found);
             self.compare_residents(server, &prepared, rows.len() < ROWS_MAX);
         }
-        let listens = !channels.is_empty();
         self.channels_found(slot, server, channels);
         self.clients[slot].hold = Hold::No;
-        if !self.pin(slot, server, asked, reasons) {
-            return;
+        if self.pin(slot, server, asked, reasons) {
+            self.go_on(slot);
         }
-        if listens && self.pools[self.servers[server].pool as usize].shares_listening() {
-            if let Some(refused) = self.pinned_listener(slot) {
-                return self.close_client(slot, Some(&refused));
-            }
-        }
-        self.go_on(slot);
     }
 
     fn settings_surveyed(&mut self, slot: u32, server: u32, found: &[(&str, &str)]) {
