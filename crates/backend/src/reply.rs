@@ -240,6 +240,9 @@ pub enum Event<'a> {
     /// What this statement was planned for is defined otherwise now. The owner is told so, or by
     /// [`Event::Again`] to send it again.
     Stale(u64),
+    /// What this statement's text says can't be done with the types that it was prepared with. Who
+    /// prepares the text again may have others. The owner is told.
+    Misread(u64),
     SetupDone,
     /// The body of the ErrorResponse.
     SetupFailed(&'a [u8]),

@@ -1,5 +1,6 @@
 //! Trap 2: after a change of definitions every client goes on after at most one error, on every
-//! server, however its driver deals with "cached plan must not change result type".
+//! server, however its driver deals with "cached plan must not change result type", and with what
+//! PostgreSQL says of a statement whose types were dropped and made again.
 
 use wire::pg::backend::tag;
 
@@ -207,6 +208,111 @@ fn trap_02_what_may_mean_something_else_is_told() {
     assert_eq!(tags(&client.until_ready()), "EZ");
     assert_eq!(client.until_ready()[1].values(), [Some("next".to_owned())]);
     assert_eq!(servers.gateway.figure("pondage_replanned_total"), 0);
+}
+
+/// What makes a type, a statement that needs it, and values for it.
+const NEEDS: &[(&str, &str, &[&str])] = &[
+    ("create type kind as enum ('a')", "select $1::kind", &["a"]),
+    ("create type kind as enum ('a')", "select $1::text::kind", &["a"]),
+    ("create type kind as enum ('a')", "insert into kinds select $1::kind", &["a"]),
+    ("create type kind as enum ('a')", "select 'a'::kind = any($1)", &["{a}"]),
+    ("create type kind as (n int)", "select row(1)::kind", &[]),
+    ("create type kind as (n int)", "select ($1::kind).n", &["(1)"]),
+    ("create domain kind as int check (value > 0)", "select 1::kind", &[]),
+    ("create domain kind as int check (value > 0)", "select $1::kind", &["1"]),
+    ("create type kind as range (subtype = float8)", "select $1::kind", &["[1,2]"]),
+];
+
+/// Every client of two servers that have prepared it, warm on one of them; then it is made again.
+#[test]
+fn trap_02_after_a_type_was_made_again_every_client_has_one_error_at_most() {
+    for (make, sql, values) in NEEDS {
+        for describes in [false, true] {
+            let mut servers = TwoServers::start();
+            let again = "drop table if exists kinds; drop type if exists kind cascade;";
+            let table = format!(
+                "create table kinds as select null::kind as k;
+                grant all on kinds to \"{APP}\""
+            );
+            let made = format!("{again} {make}; {table}");
+            servers.database.run(&made);
+            let mut clients: Vec<WireClient> = (0..3).map(|_| servers.client()).collect();
+            let run = Batch::new().bind("s", values);
+            let run = if describes { run.describe_portal("") } else { run };
+            let run = run.execute().sync();
+            servers.only(0);
+            for client in &mut clients {
+                assert_eq!(tags(&Batch::new().parse("s", sql).sync().answer(client)), "1Z");
+            }
+            for server in [0, 1, 0, 0, 0, 0, 0, 0] {
+                servers.only(server);
+                for client in &mut clients {
+                    assert!(tags(&run.answer(client)).ends_with("CZ"), "{sql}");
+                }
+            }
+            servers.database.run(&made);
+            for server in [0, 1] {
+                servers.only(server);
+                for client in &mut clients {
+                    let first = run.answer(client);
+                    if describes {
+                        assert!(tags(&first).ends_with("CZ"), "{sql}: {first:?}");
+                    } else if tags(&first) == "EZ" {
+                        let code = error_code(&first);
+                        assert!(
+                            ["XX000", "42704"].contains(&&*code) && server == 0,
+                            "{sql}: {code}"
+                        );
+                    }
+                    assert!(tags(&run.answer(client)).ends_with("CZ"), "{sql}");
+                }
+            }
+            let both = ["pondage_replanned_total", "pondage_stale_plans_total"];
+            let [replanned, stale] = both.map(|name| servers.gateway.figure(name));
+            assert_eq!((replanned, stale), if describes { (3, 3) } else { (0, 3) }, "{sql}");
+            // Without the type it is told what is missing, as for a text that comes anew.
+            servers.database.run(again);
+            let last = run.answer(&mut clients[0]);
+            let expected = if describes { "42704" } else { "XX000" };
+            let code = error_code(&last);
+            assert!(code == expected || code == "42704" || code == "42P01", "{sql}: {code}");
+            assert!(["42704", "42P01"].contains(&&*error_code(&run.answer(&mut clients[0]))));
+        }
+    }
+}
+
+/// Who prepares a text again, whose meaning has changed, is not given what others have prepared.
+#[test]
+fn trap_02_a_text_that_is_prepared_again_has_types_of_its_own() {
+    let mut servers = servers();
+    let sql = "select a from plans where a = $1";
+    let run = |name: &str| Batch::new().bind(name, &["1"]).execute().sync();
+    let (mut keeps, mut again) = (servers.client(), servers.client());
+    for server in [0, 1] {
+        servers.only(server);
+        for client in [&mut keeps, &mut again] {
+            let first = if server == 0 { Batch::new().parse("s", sql) } else { Batch::new() };
+            let batch = first.sync();
+            batch.answer(client);
+            assert_eq!(tags(&run("s").answer(client)), "2DCZ");
+        }
+    }
+    servers.database.run("alter table plans alter a type text");
+    for server in [0, 1] {
+        servers.only(server);
+        for client in [&mut keeps, &mut again] {
+            // As without a pooler: it is the values' type that was settled.
+            assert_eq!(error_code(&run("s").answer(client)), "42883", "server {server}");
+        }
+    }
+    let anew = Batch::new().close("s").parse("s", sql).sync();
+    assert_eq!(tags(&anew.answer(&mut again)), "31Z");
+    for server in [0, 1, 0] {
+        servers.only(server);
+        assert_eq!(tags(&run("s").answer(&mut again)), "2DCZ", "server {server}");
+        assert_eq!(error_code(&run("s").answer(&mut keeps)), "42883", "server {server}");
+    }
+    assert_eq!(servers.gateway.figure("pondage_stale_plans_total"), 0);
 }
 
 #[test]

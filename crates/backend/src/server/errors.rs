@@ -40,8 +40,10 @@ impl Server {
         }
         // Requests that would have changed it may be skipped.
         self.unnamed = Unnamed::Stale;
-        if is_stale(head, body) {
-            replies.event(head.owner, Event::Stale(head.statement));
+        match staleness(head, body) {
+            Some(Stale::Unusable) => replies.event(head.owner, Event::Stale(head.statement)),
+            Some(Stale::Misread) => replies.event(head.owner, Event::Misread(head.statement)),
+            None => {}
         }
         let verdict = match head.fate {
             Fate::Forward | Fate::HideSuccess => match rejects {
@@ -77,7 +79,7 @@ impl Server {
 
     /// Whether the owner of a request that failed is told.
     fn rejects(&self, head: Request, error: &[u8]) -> Rejects {
-        if head.replans && !self.begun && is_stale(head, error) {
+        if head.replans && !self.begun && staleness(head, error) == Some(Stale::Unusable) {
             return Rejects::For(Again::Stale);
         }
         if head.guest == Guest::No {
@@ -165,15 +167,38 @@ impl Server {
     }
 }
 
-/// "cached plan must not change result type", of a statement that the pooler has prepared.
-/// Source: `RevalidateCachedQuery` in plancache.c.
-fn is_stale(head: Request, error: &[u8]) -> bool {
+/// Why a statement that the pooler has prepared can't be used as it was prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stale {
+    /// Its rows would look otherwise ("cached plan must not change result type"), or it needs
+    /// something by its number that was dropped, a type mostly. Nobody can use it any more.
+    Unusable,
+    /// Its text does not mean anything now, with the types that its values had when it was prepared:
+    /// prepared anew it may, with others.
+    Misread,
+}
+
+/// What an error says of it. What PostgreSQL says by `elog` is not translated.
+/// Source: `RevalidateCachedQuery` in plancache.c; "cache lookup failed" in lsyscache.c, tupdesc.c
+/// and others; `lookup_type_cache` in typcache.c; PostgreSQL docs, "Error Codes", class 42.
+fn staleness(head: Request, error: &[u8]) -> Option<Stale> {
     if head.statement == 0 || !matches!(head.kind, Kind::Bind | Kind::Describe) {
-        return false;
+        return None;
     }
-    let Ok(fields) = messages::error_fields(error) else { return false };
-    fields.code() == Some(sqlstate::FEATURE_NOT_SUPPORTED)
-        && fields.field(b'R') == Some(b"RevalidateCachedQuery")
+    let fields = messages::error_fields(error).ok()?;
+    let routine = fields.field(b'R').unwrap_or_default();
+    let lost = || fields.message().is_some_and(|text| text.starts_with("cache lookup failed for "));
+    match fields.code()? {
+        sqlstate::FEATURE_NOT_SUPPORTED if routine == b"RevalidateCachedQuery" => {
+            Some(Stale::Unusable)
+        }
+        sqlstate::INTERNAL_ERROR if lost() => Some(Stale::Unusable),
+        sqlstate::UNDEFINED_OBJECT if routine == b"lookup_type_cache" => Some(Stale::Unusable),
+        // That is of who asks, not of what is asked.
+        sqlstate::INSUFFICIENT_PRIVILEGE => None,
+        code if code.starts_with("42") => Some(Stale::Misread),
+        _ => None,
+    }
 }
 
 /// A message with this body.

@@ -8,15 +8,16 @@ use super::ask;
 use super::recorder::{at_every_split, Answer, Recorder, A, B};
 
 /// As PostgreSQL says it.
-fn stale(mut answer: Answer, routine: &str) -> Answer {
-    let fields = ["SERROR", "VERROR", "C0A000", "Mcached plan must not change result type"];
-    let routine = format!("R{routine}");
-    let body: Vec<u8> =
-        fields.iter().chain([&routine.as_str()]).fold(Vec::new(), |mut body, one| {
-            body.extend(one.as_bytes());
-            body.push(0);
-            body
-        });
+fn stale(answer: Answer, routine: &str) -> Answer {
+    refused(answer, "0A000", "cached plan must not change result type", routine)
+}
+
+fn refused(mut answer: Answer, code: &str, message: &str, routine: &str) -> Answer {
+    let fields = [("S", "ERROR"), ("V", "ERROR"), ("C", code), ("M", message), ("R", routine)];
+    let body: Vec<u8> = fields.iter().fold(Vec::new(), |mut body, (field, value)| {
+        body.extend([field.as_bytes(), value.as_bytes(), b"\0"].concat());
+        body
+    });
     answer.0.push(tag::ERROR);
     answer.0.extend((body.len() as u32 + 5).to_be_bytes());
     answer.0.extend(body);
@@ -105,4 +106,31 @@ fn a_part_of_a_shared_batch_is_sent_again_and_those_behind_it_too() {
     let (_, to) = at_every_split(asked, answer).expect("a sound answer");
     assert_eq!((to.tags(A), to.told(A)), (String::new(), vec!["Stale(7)", "Again(Stale)"]));
     assert_eq!(to.told(B), ["Again(Skipped)"]);
+}
+
+/// What needs something that was dropped is as stale as what has other rows; what can't be read any
+/// more is told; what says nothing of the statement is neither.
+#[test]
+fn what_postgresql_says_of_a_statement_tells_what_has_become_of_it() {
+    let again = ["Stale(7)", "Again(Stale)"];
+    let told = |first: &'static str| [first, "Error", "Ready(Idle)"];
+    let type_lost = "cache lookup failed for type 16385";
+    let misread = "operator does not exist: text = integer";
+    for (code, message, routine, expected) in [
+        ("XX000", type_lost, "getTypeInputInfo", &again[..]),
+        ("XX000", type_lost, "TupleDescInitEntry", &again),
+        ("XX000", "cache lookup failed for collation 7", "lookup_collation_cache", &again),
+        ("42704", "Typ mit OID 7 existiert nicht", "lookup_type_cache", &again),
+        ("42883", misread, "op_error", &told("Misread(7)")),
+        ("42P01", "relation \"t\" does not exist", "parserOpenTable", &told("Misread(7)")),
+        ("42501", "permission denied for table t", "aclcheck_error", &told("")[1..]),
+        ("XX000", "something else", "getTypeInputInfo", &told("")[1..]),
+        ("22P02", type_lost, "enum_in", &told("")[1..]),
+    ] {
+        let asked = |server: &mut Server, to: &mut Recorder| bind(server, to, true);
+        let answer = refused(Answer::new(), code, message, routine).say("Z", "");
+        let (_, to) = at_every_split(asked, answer).expect("a sound answer");
+        assert_eq!(to.told(A), expected, "{code} {message}");
+        assert_eq!(to.tags(A), if expected == again { "" } else { "EZ" }, "{code} {message}");
+    }
 }

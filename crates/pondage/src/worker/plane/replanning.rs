@@ -1,10 +1,17 @@
-//! Plans that do not fit any more: "cached plan must not change result type".
+//! Plans that do not fit any more: "cached plan must not change result type", and "cache lookup
+//! failed for type 16385".
 //!
-//! PostgreSQL says it of a prepared statement whose rows would look otherwise than when it was
-//! prepared, and goes on saying it until that is prepared anew. Here a statement is shared, so it is
+//! PostgreSQL says the one of a prepared statement whose rows would look otherwise than when it was
+//! prepared, the other of one that needs a type that was dropped, though another of its name may be
+//! there; and it goes on until that is prepared anew. Here a statement is shared, so it is
 //! retired: its text gets another number, and with it another plan on every server. Who has the old
 //! one is told once, as by PostgreSQL, and has the new one from then on; or is not told at all, where
 //! the request can be sent again and its client can't tell the difference (`session::replan`).
+//!
+//! A statement whose text can't be read any more with the types that its values were given (42883:
+//! "operator does not exist: text = integer") is retired as well, since who prepares the text again
+//! could not do better with the old one. But who has it keeps it: its client may have been told of
+//! those types, and goes on to send values of them.
 
 use backend::statement::Statement;
 use wire::pg::backend::{self as reply, TxStatus};

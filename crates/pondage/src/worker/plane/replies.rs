@@ -34,6 +34,7 @@ pub(super) enum Happened {
     Turned,
     Error,
     Stale(u64),
+    Misread(u64),
     SetupDone,
     SetupFailed(Vec<u8>),
 }
@@ -82,6 +83,7 @@ impl Replies for Sink<'_> {
             Event::Turned => Happened::Turned,
             Event::Error => Happened::Error,
             Event::Stale(statement) => Happened::Stale(statement),
+            Event::Misread(statement) => Happened::Misread(statement),
             Event::SetupDone => Happened::SetupDone,
             Event::SetupFailed(error) => Happened::SetupFailed(error.to_vec()),
         };
@@ -217,6 +219,7 @@ impl Plane {
             Happened::Again(Again::Stale) if client.unit.is_none() => self.replan(slot, server),
             Happened::Again(again) => self.unit_again(slot, again),
             Happened::Stale(statement) => self.went_stale(slot, statement),
+            Happened::Misread(statement) => self.statements.retire(statement),
             // It is no client's; see `happen`.
             Happened::Redefined | Happened::Defined | Happened::Turned => {}
             Happened::Notified => self.read_notified(slot),
