@@ -23,7 +23,7 @@ pub use analysis::{
 };
 pub use keeps::{Deeds, Kept};
 pub use leading::{after, blank, leading, next_word, says, Dropped, Leading};
-pub use mention::{may_mention, mentions, Mention};
+pub use mention::{executed, may_mention, mentions, prepared, Mention};
 pub use normal::{normal, normal_with};
 pub use scan::{FirstWord, Literal, LiteralKind, Scan, LITERALS_MAX, TEXT_MAX};
 pub use select::{Comparison, Filter, Order, Output, Select, Selected, Written};

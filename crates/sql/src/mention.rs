@@ -71,6 +71,36 @@ pub fn mentions(text: &[u8]) -> Vec<Mention<'_>> {
     all
 }
 
+/// Of a text that is an EXECUTE and nothing else: the name, and what stands behind it.
+pub fn executed(text: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
+    let (first, rest) = next_word(text);
+    if !first.eq_ignore_ascii_case(b"execute") {
+        return None;
+    }
+    // Where strings end is up to the session, so any other semicolon may be a statement's end.
+    let alone = memchr::memchr(b';', rest).is_none_or(|at| blank(&rest[at + 1..]).is_empty());
+    name(rest).filter(|_| alone)
+}
+
+/// What a PREPARE prepares, behind its AS; a text that is none is itself.
+pub fn prepared(text: &[u8]) -> &[u8] {
+    let (first, rest) = next_word(text);
+    let Some((_, mut rest)) = name(rest).filter(|_| first.eq_ignore_ascii_case(b"prepare")) else {
+        return text;
+    };
+    let mut depth = 0usize;
+    while let Some((token, after)) = token(blank(rest)) {
+        match token {
+            Token::Open => depth += 1,
+            Token::Close => depth = depth.saturating_sub(1),
+            Token::Word(word) if depth == 0 && word.eq_ignore_ascii_case(b"as") => return after,
+            _ => {}
+        }
+        rest = after;
+    }
+    text
+}
+
 fn mention(text: &[u8]) -> Option<Mention<'_>> {
     let (first, rest) = word(text);
     let is = |wanted: &str| first.eq_ignore_ascii_case(wanted.as_bytes());
@@ -358,6 +388,52 @@ mod tests {
             ["execute U&\"q\"", "execute", "execute \"", "deallocate \"\"", "prepare 1 as x"]
         {
             assert_eq!(of(text), ["?"], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_an_execute_alone_is_told_apart() {
+        let of = |text: &'static str| {
+            let told = |(name, rest): (Cow<'_, [u8]>, &[u8])| {
+                [&name[..], rest].map(|part| String::from_utf8_lossy(part).trim().to_owned())
+            };
+            executed(text.as_bytes()).map(told)
+        };
+        for (text, name, rest) in [
+            ("execute q", "q", ""),
+            (" /* x */ EXECUTE Q;", "q", ";"),
+            ("execute \"Q q\"(1, f('a')) ; -- end", "Q q", "(1, f('a')) ; -- end"),
+        ] {
+            assert_eq!(of(text), Some([name.to_owned(), rest.to_owned()]), "{text}");
+        }
+        for text in [
+            "",
+            "execute",
+            "execute u&\"q\"",
+            "select 1",
+            "explain execute q",
+            "create table t as execute q",
+            "execute q; set a.b = 1",
+            "execute q('\\''); set work_mem = '1MB'",
+            "execute q(';')",
+        ] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_prepared_stands_behind_as() {
+        for (text, wanted) in [
+            ("prepare q as select f(1)", " select f(1)"),
+            (
+                "PREPARE \"as\" (int, numeric(1, 2)) /* as */ AS\nvalues (1) -- as",
+                "\nvalues (1) -- as",
+            ),
+            ("prepare q", "prepare q"),
+            ("prepare q(int as) x", "prepare q(int as) x"),
+            ("select 1 as x", "select 1 as x"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(prepared(text.as_bytes())), wanted, "{text}");
         }
     }
 

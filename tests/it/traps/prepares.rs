@@ -382,6 +382,48 @@ fn random_programs(mode: &'static str, size: i64) {
     }
 }
 
+/// EXECUTE may change the session by what it runs, and by what is called for its parameters.
+#[test]
+fn trap_03_what_an_execute_leaves_in_the_session_is_known() {
+    let mut servers = TwoServers::start_with(|config| config.set("pool.max_pinned", 2));
+    servers.database.run(
+        "create function sets(value text) returns text language plpgsql
+            as $$ begin perform set_config('app.f', value, false); return value; end $$",
+    );
+    servers.only(0);
+    let mut client = servers.client();
+    for text in [
+        "prepare c(text) as select set_config('app.c', $1, false)",
+        "prepare f(text) as select sets($1)",
+        "prepare p(text, int) as select $1",
+        "prepare l as select pg_advisory_lock(5)",
+    ] {
+        client.run(text);
+    }
+    assert_eq!(
+        tags(&Batch::new().parse("s", "set work_mem = '7MB'").sync().answer(&mut client)),
+        "1Z"
+    );
+    client.run("execute c('c1')");
+    client.run("execute f('f1');");
+    client.run("execute s");
+    servers.only(1);
+    let has = |client: &mut WireClient| {
+        let names = ["app.c", "app.f", "work_mem"];
+        names.map(|name| client.one(&format!("select current_setting('{name}', true)"))).join(" ")
+    };
+    assert_eq!(has(&mut client), "c1 f1 7MB");
+    client.run("execute p(sets('f2'), 1)");
+    let bound = Batch::new().parse("", "execute c('c2')").bind("", &[]).execute().sync();
+    assert_eq!(tags(&bound.answer(&mut client)), "12DCZ");
+    servers.only(0);
+    assert_eq!(has(&mut client), "c2 f2 7MB");
+    // What changes nothing is told apart from what does.
+    client.run("execute p('x', 1)");
+    client.run("execute l");
+    assert_eq!(servers.gateway.show("pins")[0]["reasons"], "advisory lock 5");
+}
+
 #[test]
 fn trap_03_random_programs_are_answered_as_by_postgresql() {
     random_programs("transaction", 1);

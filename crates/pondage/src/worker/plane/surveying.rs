@@ -98,16 +98,16 @@ impl Surveys {
         }
     }
 
-    /// What a text may do to its session, which is `pinned` or not. None: nothing.
+    /// What texts may do to their session, which is `pinned` or not. None: nothing.
     fn look(
         &mut self,
-        text: &[u8],
+        texts: [&[u8]; 2],
         pinned: bool,
         now: Moment,
         listening: Listening,
     ) -> Option<Touched> {
         let mut touched: Option<Touched> = None;
-        sql::touches(text, |touch| {
+        let mut each = |touch: Touch<'_>| {
             let (deeds, call) = match touch {
                 Touch::Command(deeds) => (deeds, None),
                 Touch::Call(name) => {
@@ -142,9 +142,11 @@ impl Surveys {
             if let Some(name) = call.filter(|_| touched.calls.len() < ASKED_MAX) {
                 touched.calls.push(name.into());
             }
-        });
+        };
+        texts.iter().for_each(|text| sql::touches(text, &mut each));
         if touched.as_ref().is_some_and(|touched| touched.kinds.meets(Kept::SETTINGS)) {
-            sql::dotted_names(text).for_each(|name| self.learn_custom(name));
+            let names = texts.iter().flat_map(|text| sql::dotted_names(text));
+            names.for_each(|name| self.learn_custom(name));
         }
         touched
     }
@@ -274,7 +276,17 @@ impl Plane {
             (true, Some(_)) => Listening::Listens,
         };
         let pinned = conn.pinned.as_deref();
-        let looked = pool.surveys.look(text, pinned.is_some(), self.now, listening);
+        // EXECUTE does what the statement does, and what is called for its parameters.
+        let names = self.clients[slot].names.as_ref();
+        let executed = names.and_then(|names| {
+            let (name, rest) = sql::executed(text)?;
+            Some((names.known(&name)?.statement.clone(), rest))
+        });
+        let texts = match &executed {
+            Some((statement, rest)) => [sql::prepared(&statement.query), rest],
+            None => [text, &[]],
+        };
+        let looked = pool.surveys.look(texts, pinned.is_some(), self.now, listening);
         // What was not answered is asked for again.
         let unsure = pinned.map_or(Kept::NOTHING, |pinned| pinned.unsure);
         if looked.is_none() && unsure.is_nothing() {
@@ -458,7 +470,7 @@ mod tests {
         let mut surveys = Surveys::default();
         let at = |seconds| Moment::default().after(Duration::from_secs(seconds));
         let calls = |surveys: &mut Surveys, now| {
-            let touched = surveys.look(b"select f(1)", false, at(now), Listening::Not);
+            let touched = surveys.look([b"select f(1)", b""], false, at(now), Listening::Not);
             touched.map(|touched| touched.calls.len())
         };
         assert_eq!(calls(&mut surveys, 100), Some(1));
@@ -472,8 +484,12 @@ mod tests {
     #[test]
     fn listening_is_looked_at_where_it_is_the_clients() {
         let listens = |text: &str, listening| {
-            let touched =
-                Surveys::default().look(text.as_bytes(), false, Moment::default(), listening);
+            let touched = Surveys::default().look(
+                [b"", text.as_bytes()],
+                false,
+                Moment::default(),
+                listening,
+            );
             touched.map(|touched| touched.listens)
         };
         for (listening, listen, unlisten) in [
@@ -496,7 +512,7 @@ mod tests {
         let mut surveys = Surveys::default();
         for n in 0..CUSTOM_MAX * 2 {
             let text = format!("set a.b{n} = 1");
-            surveys.look(text.as_bytes(), false, Moment::default(), Listening::NotShared);
+            surveys.look([text.as_bytes(), b""], false, Moment::default(), Listening::NotShared);
         }
         assert_eq!(surveys.custom.len(), CUSTOM_MAX);
         assert_eq!(array(["a'b\\".to_owned()].into_iter()), r"ARRAY[E'a''b\\']::pg_catalog.text[]");
