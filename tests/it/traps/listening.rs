@@ -356,7 +356,9 @@ fn a_restart_of_postgresql_and_commands_that_renew_connections_tell_who_listens(
     assert_eq!(last_words(&mut listener).code, "57P01");
     cluster.launch();
     let mut listener = told(listening());
-    for command in ["reconnect", "kill app", "reload"] {
+    gateway.console().run("reconnect");
+    listener = told(listener);
+    for command in ["kill app", "reload"] {
         if command == "reload" {
             let elsewhere = config.clone().set("databases.app.dbname", "template1");
             gateway.rewrite(elsewhere);

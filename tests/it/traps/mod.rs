@@ -19,5 +19,6 @@ mod secrets;
 pub mod servers;
 mod sessions;
 mod statements;
+mod succeeding;
 mod transport;
 mod versions;

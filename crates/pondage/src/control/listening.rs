@@ -8,11 +8,14 @@
 //! time, each for all who have asked by then.
 //!
 //! What is committed while there is no connection is missed. Nothing here can find out what that
-//! was, so all who listened are told: [`ToWorker::ListenLost`].
+//! was, so all who listened are told: [`ToWorker::ListenLost`]. RECONNECT puts another connection in
+//! the place of one that is there, and loses nothing: see `succeeding.rs`.
 //!
 //! Source: `ProcessNotifyInterrupt` and "Async" in PostgreSQL's `async.c`; PostgreSQL docs, LISTEN.
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,13 +27,13 @@ use wire::pg::frontend;
 use wire::pg::HEADER_BYTES;
 
 use super::messages::{Audience, OpenKind, Ref, ToControl, ToWorker};
-use super::open::Session;
+use super::open::{Failure, Session};
 use super::Control;
 use crate::config::{Config, PoolConfig};
 use crate::session::listens::put_command;
 
 /// It has to answer within this time, or is lost.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
+pub(super) const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// A connection that has nothing to do is asked whether it is there so often, and closed if nobody
 /// listens any more.
@@ -39,6 +42,9 @@ const CHECK_EVERY: Duration = Duration::from_secs(10);
 /// Between tries to connect: at first, and at last.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LAST: Duration = Duration::from_secs(5);
+
+/// Why a connection is of no use any more.
+pub(super) const ELSEWHERE: &str = "the database is on another server now";
 
 /// What such a connection calls itself.
 const APPLICATION_NAME: &str = "pondage listen";
@@ -58,8 +64,13 @@ struct Link {
 enum Ask {
     Listen(Wish),
     /// The connection is to be given up, for this reason.
-    Renew(&'static str),
+    End(&'static str),
+    /// Another one is to take its place.
+    Renew,
 }
+
+/// A connection that is to take the place of one that listens.
+type Successor = Pin<Box<dyn Future<Output = Result<Session, String>> + Send>>;
 
 /// What [`ToControl::Listen`] asks for.
 struct Wish {
@@ -72,13 +83,13 @@ struct Wish {
 }
 
 impl Links {
-    /// Gives up those connections.
-    pub fn renew(&self, which: impl Fn(&Audience, &PoolConfig) -> bool, why: &'static str) {
+    /// Gives up those connections, for a reason, or puts others in their place.
+    pub fn renew(&self, which: impl Fn(&Audience, &PoolConfig) -> bool, why: Option<&'static str>) {
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for (audience, link) in tasks.iter() {
             if which(audience, &link.config) {
                 // A task that has ended has no connection.
-                let _ = link.asks.send(Ask::Renew(why));
+                let _ = link.asks.send(why.map_or(Ask::Renew, Ask::End));
             }
         }
     }
@@ -120,7 +131,7 @@ impl Control {
             };
             place(&now) != place(old)
         };
-        self.listening_for.renew(moved, "the database is on another server now");
+        self.listening_for.renew(moved, Some(ELSEWHERE));
     }
 }
 
@@ -151,14 +162,20 @@ impl Task {
             let wish = match ask {
                 None => return,
                 // Whoever it was for has been told that the last connection is gone.
-                Some(Ask::Renew(_)) => continue,
+                Some(Ask::End(_) | Ask::Renew) => continue,
                 Some(Ask::Listen(wish)) if wish.asker.is_none() => continue,
                 Some(Ask::Listen(wish)) => wish,
             };
-            match self.connect(&wish).await {
+            let connects = Connects {
+                control: self.control.clone(),
+                audience: self.audience.clone(),
+                config: wish.config.clone(),
+                proven: wish.proven.clone(),
+            };
+            match connects.clone().connect().await {
                 Ok(session) => {
                     self.pause = RETRY_FIRST;
-                    let mut ear = Ear::new(session, &self);
+                    let mut ear = Ear::new(session, connects);
                     ear.take(wish);
                     if let End::Lost(why) = ear.listen(&mut self.asked).await {
                         self.lost(why).await;
@@ -166,24 +183,6 @@ impl Task {
                 }
                 Err(why) => self.lost(why).await,
             }
-        }
-    }
-
-    async fn connect(&self, wish: &Wish) -> Result<Session, String> {
-        let mut config = PoolConfig::clone(&wish.config);
-        config.upstream.application_name = Some(APPLICATION_NAME.to_owned());
-        let dialer = &self.control.dialer;
-        let opened = dialer.start(&config, wish.proven.clone(), &OpenKind::Pooled).await;
-        let mut session = opened.map_err(|error| error.message)?;
-        let encoding = &self.audience.encoding;
-        if !encoding.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            return Err(format!("\"{encoding}\" is no encoding"));
-        }
-        let query = format!("SET client_encoding = '{encoding}'");
-        match timeout(ANSWER_MAX, session.query(&query)).await {
-            Ok(Ok(())) => Ok(session),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err("the server does not answer".to_owned()),
         }
     }
 
@@ -202,25 +201,52 @@ impl Task {
     }
 }
 
+/// How a connection that listens is opened.
+#[derive(Clone)]
+pub(super) struct Connects {
+    pub(super) control: Arc<Control>,
+    pub(super) audience: Arc<Audience>,
+    config: Arc<PoolConfig>,
+    proven: Option<Credential>,
+}
+
+impl Connects {
+    async fn connect(self) -> Result<Session, String> {
+        let mut config = PoolConfig::clone(&self.config);
+        config.upstream.application_name = Some(APPLICATION_NAME.to_owned());
+        let dialer = &self.control.dialer;
+        let opened = dialer.start(&config, self.proven.clone(), &OpenKind::Pooled).await;
+        let mut session = opened.map_err(|error| error.message)?;
+        let encoding = &self.audience.encoding;
+        if !encoding.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+            return Err(format!("\"{encoding}\" is no encoding"));
+        }
+        let query = format!("SET client_encoding = '{encoding}'");
+        match timeout(ANSWER_MAX, session.query(&query)).await {
+            Ok(Ok(())) => Ok(session),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("the server does not answer".to_owned()),
+        }
+    }
+}
+
 /// A connection that listens.
-struct Ear {
-    control: Arc<Control>,
-    audience: Arc<Audience>,
-    session: Session,
+pub(super) struct Ear {
+    pub(super) connects: Connects,
+    pub(super) session: Session,
     /// Which workers have clients that listen to it, a bit for each.
-    channels: HashMap<Arc<[u8]>, u64>,
+    pub(super) channels: HashMap<Arc<[u8]>, u64>,
     /// What is to be sent, and who waits for it.
-    commands: Vec<u8>,
+    pub(super) commands: Vec<u8>,
     askers: Vec<(Ref, u32)>,
     /// Who waits for what was sent.
-    answering: Option<Vec<(Ref, u32)>>,
+    pub(super) answering: Option<Vec<(Ref, u32)>>,
 }
 
 impl Ear {
-    fn new(session: Session, task: &Task) -> Ear {
+    fn new(session: Session, connects: Connects) -> Ear {
         Ear {
-            control: task.control.clone(),
-            audience: task.audience.clone(),
+            connects,
             session,
             channels: HashMap::new(),
             commands: Vec::new(),
@@ -232,6 +258,7 @@ impl Ear {
     /// Until the connection is lost or not wanted.
     async fn listen(&mut self, asked: &mut mpsc::UnboundedReceiver<Ask>) -> End {
         let mut until = Instant::now() + CHECK_EVERY;
+        let mut successor: Option<Successor> = None;
         loop {
             let idle = self.answering.is_none();
             if idle && !(self.askers.is_empty() && self.commands.is_empty()) {
@@ -241,27 +268,31 @@ impl Ear {
                 until = Instant::now() + ANSWER_MAX;
             }
             tokio::select! {
-                message = self.session.message() => match message {
-                    Err(error) => return End::Lost(error.to_string()),
-                    Ok((tag::READY_FOR_QUERY, _)) => {
-                        self.answered();
-                        until = Instant::now() + CHECK_EVERY;
-                    }
-                    Ok((tag::NOTIFICATION, body)) => {
-                        let sent = notify(&self.control, &self.audience, &self.channels, body);
-                        if let Err(error) = sent {
-                            return End::Lost(error.to_string());
+                message = self.session.message() => {
+                    match heard(&self.connects, &self.channels, message) {
+                        Err(why) => return End::Lost(why),
+                        Ok(Heard::Answer) => {
+                            self.answered();
+                            until = Instant::now() + CHECK_EVERY;
                         }
+                        Ok(Heard::Something) => {}
                     }
-                    Ok((tag::ERROR, body)) => {
-                        let said = ServerError::read(body).map(|error| error.message);
-                        return End::Lost(said.unwrap_or_else(|error| error.to_string()));
+                }
+                opened = next(&mut successor) => {
+                    successor = None;
+                    let taken = match opened {
+                        Ok(session) => self.hand_over(session).await,
+                        Err(why) => Err(why),
+                    };
+                    if let Err(why) = taken {
+                        return End::Lost(why);
                     }
-                    Ok(_) => {}
-                },
+                    until = Instant::now() + CHECK_EVERY;
+                }
                 ask = asked.recv() => match ask {
                     None => return End::Unwanted,
-                    Some(Ask::Renew(why)) => return End::Lost(why.to_owned()),
+                    Some(Ask::End(why)) => return End::Lost(why.to_owned()),
+                    Some(Ask::Renew) => successor = Some(Box::pin(self.connects.clone().connect())),
                     Some(Ask::Listen(wish)) => self.take(wish),
                 },
                 () = sleep_until(until) => match self.answering {
@@ -313,13 +344,13 @@ impl Ear {
         }
     }
 
-    fn answered(&mut self) {
+    pub(super) fn answered(&mut self) {
         for (client, number) in self.answering.take().unwrap_or_default() {
-            self.control.tell(client.worker, ToWorker::Listened { client, number });
+            self.connects.control.tell(client.worker, ToWorker::Listened { client, number });
         }
     }
 
-    async fn close(&mut self) {
+    pub(super) async fn close(&mut self) {
         let mut out = Vec::new();
         frontend::put_terminate(&mut out);
         // Nothing is lost when it does not arrive.
@@ -327,8 +358,42 @@ impl Ear {
     }
 }
 
+async fn next(successor: &mut Option<Successor>) -> Result<Session, String> {
+    match successor {
+        Some(successor) => successor.await,
+        None => std::future::pending().await,
+    }
+}
+
+pub(super) enum Heard {
+    /// A query is answered.
+    Answer,
+    Something,
+}
+
+/// What a connection that listens was told; notifications are passed on.
+pub(super) fn heard(
+    connects: &Connects,
+    channels: &HashMap<Arc<[u8]>, u64>,
+    message: Result<(u8, &[u8]), Failure>,
+) -> Result<Heard, String> {
+    let (kind, body) = message.map_err(|error| error.to_string())?;
+    match kind {
+        tag::READY_FOR_QUERY => Ok(Heard::Answer),
+        tag::NOTIFICATION => {
+            let sent = notify(&connects.control, &connects.audience, channels, body);
+            sent.map(|()| Heard::Something).map_err(|error| error.to_string())
+        }
+        tag::ERROR => {
+            let said = ServerError::read(body).map(|error| error.message);
+            Err(said.unwrap_or_else(|error| error.to_string()))
+        }
+        _ => Ok(Heard::Something),
+    }
+}
+
 /// Passes a notification on to the workers whose clients listen to its channel.
-fn notify(
+pub(super) fn notify(
     control: &Control,
     audience: &Arc<Audience>,
     channels: &HashMap<Arc<[u8]>, u64>,

@@ -154,11 +154,11 @@ pub enum ToControl {
         /// notifications of what was committed before have been sent.
         asker: Option<(Ref, u32)>,
     },
-    /// What listens for clients of this database, or of all, is to be another connection; the
-    /// worker tells why.
+    /// What listens for clients of this database, or of all, is to be another connection, which
+    /// takes over from it; or is given up, for this reason.
     ListenAnew {
         database: Option<String>,
-        why: &'static str,
+        why: Option<&'static str>,
     },
     /// A server of this pool is lost, or has said what one that is fit would not: which of its hosts
     /// is what is to be found out.

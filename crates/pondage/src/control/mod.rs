@@ -37,6 +37,7 @@ mod retiring;
 pub mod secrets;
 pub mod signals;
 pub mod spots;
+mod succeeding;
 pub mod tls;
 pub mod transport;
 pub mod verify;

@@ -275,7 +275,7 @@ impl Plane {
                     pool.pool.retry_now();
                 });
                 self.close_idle();
-                self.listen_anew(database, "RECONNECT");
+                self.listen_anew(database, None);
                 let _ = reply.send(Ok(()));
             }
             Command::Disable { database } => {
@@ -291,7 +291,7 @@ impl Plane {
             }
             Command::Kill { database } => {
                 self.kill(&database);
-                self.listen_anew(database, "KILL");
+                self.listen_anew(database, Some("KILL"));
                 let _ = reply.send(Ok(()));
             }
             Command::KillClient { slot, generation } => {
@@ -315,7 +315,7 @@ impl Plane {
     }
 
     /// The connections that listen are not a worker's: one of all workers speaks of them.
-    fn listen_anew(&mut self, database: Option<String>, why: &'static str) {
+    fn listen_anew(&mut self, database: Option<String>, why: Option<&'static str>) {
         if self.worker == 0 {
             self.effects.push(Effect::Control(ToControl::ListenAnew { database, why }));
         }
