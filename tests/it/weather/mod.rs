@@ -14,4 +14,6 @@ mod limits;
 mod log_in;
 mod looked_up;
 mod modes;
+mod server_tls;
 mod session_starts;
+mod tls_versions;

@@ -27,6 +27,7 @@ mod cache;
 mod hosts;
 mod procedures;
 mod redis;
+mod tls;
 
 pub(super) struct Builder<'a> {
     pub settings: &'a Settings,
@@ -248,7 +249,8 @@ impl Builder<'_> {
             }
         }
         self.readable(&scope, "client_ca", files::check_certificates);
-        ListenTls { mode, cert, key, client_ca }
+        let versions = self.tls_versions(&scope, "min_version", "max_version");
+        ListenTls { mode, cert, key, client_ca, versions }
     }
 
     /// A certificate and its key are both there, readable, or both absent.
@@ -448,8 +450,11 @@ impl Builder<'_> {
         self.certificate_pair(scope, "tls_cert", "tls_key");
         self.readable(scope, "tls_ca", files::check_certificates);
         let (host, port, several) = self.hosts(scope);
+        let negotiation = self.tls_negotiation(scope);
+        let versions = self.tls_versions(scope, "tls_min_version", "tls_max_version");
         let values = self.values(scope);
         let mode = values.text("tls_mode").and_then(|word| ServerTlsMode::from_name(&word));
+        let mode = mode.unwrap_or(default::SERVER_TLS_MODE);
         let binding =
             values.text("channel_binding").and_then(|word| ChannelBinding::from_name(&word));
         let protocol =
@@ -463,11 +468,13 @@ impl Builder<'_> {
                 user: values.text("user"),
                 password: values.secret("password"),
                 tls: ServerTls {
-                    mode: mode.unwrap_or(default::SERVER_TLS_MODE),
+                    mode,
                     ca: values.path("tls_ca"),
                     cert: values.path("tls_cert"),
                     key: values.path("tls_key"),
                     binding: binding.unwrap_or(default::CHANNEL_BINDING),
+                    negotiation,
+                    versions,
                 },
                 protocol: protocol.unwrap_or(default::SERVER_PROTOCOL),
                 connect_query: values.text("connect_query"),

@@ -31,6 +31,7 @@ mod show;
 mod source;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod value;
 mod words;
 
@@ -45,6 +46,7 @@ pub use postgres_url::has_scheme as is_postgres_url;
 pub use report::{Code, Report};
 pub use settings::{Layer, Scope, Setting, Settings};
 pub use show::{changed_unreloadable, effective, reference, show_config, Change, ConfigRow};
+pub use tls::{TlsNegotiation, TlsVersion, TlsVersions};
 pub use value::{duration_text, size_text, Kind, Value};
 
 /// Names of databases that are the console.
@@ -126,6 +128,7 @@ pub struct ListenTls {
     pub cert: Option<PathBuf>,
     pub key: Option<PathBuf>,
     pub client_ca: Option<PathBuf>,
+    pub versions: TlsVersions,
 }
 
 #[derive(Debug, Clone)]
@@ -276,6 +279,8 @@ pub struct ServerTls {
     pub cert: Option<PathBuf>,
     pub key: Option<PathBuf>,
     pub binding: ChannelBinding,
+    pub negotiation: TlsNegotiation,
+    pub versions: TlsVersions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use super::value::{Kind, Value};
 use super::{
     AuthMethod, Balance, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness,
     ListenMode, ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerProtocol, ServerTlsMode,
-    SessionAttrs,
+    SessionAttrs, TlsNegotiation, TlsVersion,
 };
 
 /// Where an option may stand.
@@ -270,6 +270,7 @@ pub mod default {
     pub const SERVER_PORT: u16 = 5432;
     /// libpq's default too.
     pub const SERVER_TLS_MODE: ServerTlsMode = ServerTlsMode::Prefer;
+    pub const TLS_NEGOTIATION: TlsNegotiation = TlsNegotiation::Postgres;
     /// libpq's default: there are servers, and poolers before them, that close when asked for more.
     pub const SERVER_PROTOCOL: ServerProtocol = ServerProtocol::V3_0;
     pub const CHANNEL_BINDING: ChannelBinding = ChannelBinding::Prefer;
@@ -389,6 +390,13 @@ pub static TABLE: &[Row] = &[
         "Its private key, PEM."),
     row(LISTEN_TLS, "client_ca", Kind::Path, Preset::None, &["client_tls_ca_file"],
         "Certificates that may have signed a client's, PEM."),
+    row(LISTEN_TLS, "min_version", Kind::TlsVersion,
+        Preset::Text(TlsVersion::V1_2.name()), &["client_tls_protocols"],
+        "The oldest version of TLS that clients may speak, as PostgreSQL's \
+         ssl_min_protocol_version."),
+    row(LISTEN_TLS, "max_version", Kind::TlsVersion,
+        Preset::Text(TlsVersion::V1_3.name()), &["client_tls_protocols"],
+        "The newest one."),
 
     fixed(row(RUNTIME, "workers", Kind::Workers, Preset::Auto, &[],
         "Threads that move data. `\"auto\"`: one on two cores or fewer, else half the cores and \
@@ -560,7 +568,8 @@ pub static TABLE: &[Row] = &[
 
     row(DATABASE, "url", Kind::Url, Preset::None, &[],
         "The server in one line, `postgres://user:password@host:port/dbname?sslmode=require`, \
-         instead of the keys it says. Parameters: sslmode, sslrootcert, sslcert, sslkey, \
+         instead of the keys it says. Parameters: sslmode, sslnegotiation, ssl_min_protocol_version, \
+         ssl_max_protocol_version, sslrootcert, sslcert, sslkey, \
          application_name, channel_binding, connect_timeout, max_protocol_version, \
          target_session_attrs, host, port, dbname, user, password."),
     row(DATABASE, "host", Kind::Host, Preset::Text(default::SERVER_HOST), &["host"],
@@ -596,6 +605,16 @@ pub static TABLE: &[Row] = &[
     row(DATABASE, "tls_mode", Kind::Choice(ServerTlsMode::WORDS),
         Preset::Text(default::SERVER_TLS_MODE.name()), &["server_tls_sslmode"],
         "TLS towards the server, with the meanings of libpq's sslmode."),
+    row(DATABASE, "tls_negotiation", Kind::Choice(TlsNegotiation::WORDS),
+        Preset::Text(default::TLS_NEGOTIATION.name()), &[],
+        "How TLS towards the server begins, as libpq's sslnegotiation: `direct` saves a trip and \
+         needs PostgreSQL 17 and a `tls_mode` from `require` on."),
+    row(DATABASE, "tls_min_version", Kind::TlsVersion,
+        Preset::Text(TlsVersion::V1_2.name()), &["server_tls_protocols"],
+        "The oldest version of TLS towards the server, as libpq's ssl_min_protocol_version."),
+    row(DATABASE, "tls_max_version", Kind::TlsVersion,
+        Preset::Text(TlsVersion::V1_3.name()), &["server_tls_protocols"],
+        "The newest one."),
     row(DATABASE, "tls_ca", Kind::Path, Preset::None, &["server_tls_ca_file"],
         "Certificates that may have signed the server's, PEM; without it, the system's."),
     row(DATABASE, "tls_cert", Kind::Path, Preset::None, &["server_tls_cert_file"],

@@ -42,10 +42,11 @@ pub enum Code {
     TrustTooWide,
     BadHbaLine,
     BadIdentLine,
+    OldTls,
 }
 
 impl Code {
-    pub const ALL: [Code; 22] = [
+    pub const ALL: [Code; 23] = [
         Code::ConfigurationUnreadable,
         Code::Syntax,
         Code::UnknownSection,
@@ -68,6 +69,7 @@ impl Code {
         Code::TrustTooWide,
         Code::BadHbaLine,
         Code::BadIdentLine,
+        Code::OldTls,
     ];
 
     /// `P0100` and on.
@@ -119,6 +121,7 @@ impl Code {
             Code::BadIdentLine => {
                 ("P0121", "A line of the file of user name maps can't be understood.")
             }
+            Code::OldTls => ("P0122", "A version of TLS that is not offered."),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::hosts::HOSTS_MAX;
 use super::options::{default, limit};
 use super::report::{Code, Problem};
-use super::{Address, Definition, MirrorDefinition};
+use super::{Address, Definition, MirrorDefinition, TlsVersion};
 
 /// No configured duration is longer: ten years.
 const DURATION_MAX: Duration = Duration::from_secs(3650 * 24 * 3600);
@@ -35,6 +35,8 @@ pub enum Kind {
     /// A port, or a list with one for each host.
     Ports,
     Choice(&'static [&'static str]),
+    /// A version of TLS.
+    TlsVersion,
     /// A file; a relative one starts at the directory of the configuration file.
     Path,
     /// Octal permission bits.
@@ -197,6 +199,7 @@ impl Kind {
             Kind::Host => "a host name, an address, or a directory that starts with /".to_owned(),
             Kind::Ports => "a port from 1 to 65535, or a list of ports".to_owned(),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
+            Kind::TlsVersion => format!("one of {}", TlsVersion::WORDS.join(", ")),
             Kind::Path => "a file name".to_owned(),
             Kind::Permissions => "octal permission bits such as \"0770\"".to_owned(),
             Kind::Addresses => "a list of addresses".to_owned(),
@@ -262,6 +265,11 @@ impl Kind {
                 .filter(|text| words.contains(text))
                 .map(|text| Value::Text(text.to_owned()))
                 .ok_or_else(unfit),
+            Kind::TlsVersion => raw
+                .text()
+                .and_then(|text| TlsVersion::read(name, text))
+                .unwrap_or_else(|| Err(unfit()))
+                .map(|version| Value::Text(version.name().to_owned())),
             Kind::Text => plain_text(raw).map(Value::Text).ok_or_else(unfit),
             Kind::Name => raw
                 .text()

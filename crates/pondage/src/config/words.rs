@@ -3,6 +3,7 @@
 use super::{
     AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenMode,
     ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerProtocol, ServerTlsMode,
+    TlsNegotiation, TlsVersion,
 };
 
 macro_rules! words {
@@ -56,4 +57,6 @@ words!(ServerTlsMode:
     VerifyFull = "verify-full");
 words!(ChannelBinding: Disable = "disable", Prefer = "prefer", Require = "require");
 words!(ServerProtocol: V3_0 = "3.0", V3_2 = "3.2", Latest = "latest");
+words!(TlsNegotiation: Postgres = "postgres", Direct = "direct");
+words!(TlsVersion: V1_2 = "TLSv1.2", V1_3 = "TLSv1.3");
 words!(LogFormat: Auto = "auto", Text = "text", Logfmt = "logfmt", Json = "json");

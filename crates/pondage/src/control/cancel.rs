@@ -21,18 +21,31 @@ const LIMIT_DEFAULT: Duration = Duration::from_secs(15);
 impl Dialer {
     /// Sends the request and waits until the server has closed, at most for connect_timeout.
     pub async fn cancel(&self, config: &PoolConfig, ends: &Ends, pid: u32, key: &[u8]) {
+        if let Err(why) = self.cancel_or_why(config, ends, pid, key).await {
+            tracing::warn!(event = "cancel_failed", db = config.database, pid, error = why);
+        }
+    }
+
+    /// # Errors
+    /// Why the request may not have been heard.
+    pub(super) async fn cancel_or_why(
+        &self,
+        config: &PoolConfig,
+        ends: &Ends,
+        pid: u32,
+        key: &[u8],
+    ) -> Result<(), String> {
         let limit = match config.connect_timeout {
             Duration::ZERO => LIMIT_DEFAULT,
             limit => limit,
         };
         let deadline = Deadline::after(limit);
         let done = deadline.run(self.request_cancel(config, ends, pid, key, deadline)).await;
-        let why = match done {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => format!("{}: {}", error.at, error.why),
-            Err(late) => late.to_string(),
-        };
-        tracing::warn!(event = "cancel_failed", db = config.database, pid, error = why);
+        match done {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(format!("{}: {}", error.at, error.why)),
+            Err(late) => Err(late.to_string()),
+        }
     }
 
     async fn request_cancel(

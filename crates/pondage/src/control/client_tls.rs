@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
 use super::pem::{self, FileError};
 use super::verify::{AnyCertificate, Authorities};
-use crate::config::{ServerTls, ServerTlsMode};
+use crate::config::{ServerTls, ServerTlsMode, TlsVersion, TlsVersions};
 
 /// Most configurations kept; each may hold the system's authorities, some hundred kilobytes.
 pub const CLIENT_TLS_MAX: usize = 64;
@@ -19,6 +20,14 @@ pub const CLIENT_TLS_MAX: usize = 64;
 ///
 /// Source: PostgreSQL documentation, "SSL Session Encryption".
 pub const ALPN: &[u8] = b"postgresql";
+
+/// As rustls has them.
+pub fn versions(versions: TlsVersions) -> &'static [&'static SupportedProtocolVersion] {
+    static NEWEST_FIRST: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
+    let first = usize::from(versions.most == TlsVersion::V1_2);
+    let end = if versions.least == TlsVersion::V1_3 { 1 } else { 2 };
+    NEWEST_FIRST.get(first..end).unwrap_or_default()
+}
 
 /// The cryptography of this process.
 pub fn provider() -> Arc<CryptoProvider> {
@@ -61,7 +70,7 @@ impl ClientTls {
 pub fn build(tls: &ServerTls) -> Result<ClientConfig, FileError> {
     let provider = provider();
     let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions(tls.versions))
         .map_err(|error| unusable("certificate authorities", tls.ca.as_deref(), &error))?;
     let builder = match tls.mode {
         ServerTlsMode::Disable | ServerTlsMode::Prefer | ServerTlsMode::Require => {

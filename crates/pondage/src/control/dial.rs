@@ -21,11 +21,11 @@ use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 use wire::pg::startup;
 
-use super::client_tls::ClientTls;
+use super::client_tls::{ClientTls, ALPN};
 use super::keys::KeyCache;
 use super::spots::Spots;
 use super::transport::{Transport, Wire};
-use crate::config::{ChannelBinding, Host, ServerTlsMode, Upstream};
+use crate::config::{ChannelBinding, Host, ServerTlsMode, TlsNegotiation, Upstream};
 use crate::link::Ends;
 
 /// Most connections that are being opened at one time; more wait their turn, which does not count
@@ -256,7 +256,8 @@ impl Dialer {
         Ok(Dialed { transport, ends: Ends::Tcp { remote: address, local }, at })
     }
 
-    /// Asks for TLS and does its handshake, as the mode says. The error's place is left empty.
+    /// Asks for TLS, where that is how it begins, and does its handshake, as the mode says. The
+    /// error's place is left empty.
     ///
     /// Source: "Message Flow", "SSL Session Encryption".
     async fn secure(
@@ -270,44 +271,10 @@ impl Dialer {
         if mode == ServerTlsMode::Disable {
             return Ok(Transport::Plain(wire));
         }
-        let lost = |error: io::Error| DialError::passing(String::new(), error);
         let config = self.tls.config(&upstream.tls).map_err(DialError::lasting)?;
-        let mut request = Vec::new();
-        startup::put_ssl_request(&mut request);
-        wire.write_all(&request).await.map_err(lost)?;
-        // One byte is the answer; whatever comes with it was not sent by the TLS peer and would
-        // be taken for the server's (CVE-2021-23222).
-        let mut answer = [0; 16];
-        match wire.read(&mut answer).await.map_err(lost)? {
-            0 => return Err(DialError::passing(String::new(), CLOSED)),
-            1 => {}
-            _ if answer[0] == b'S' => {
-                let why = "the server sent unencrypted bytes after it had agreed to TLS";
-                return Err(DialError::passing(String::new(), why));
-            }
-            _ => {}
-        }
-        match answer[0] {
-            b'S' => {}
-            b'N' if mode == ServerTlsMode::Prefer => return Ok(Transport::Plain(wire)),
-            b'N' => {
-                let why =
-                    "the server does not support TLS, and the database's tls mode asks for it";
-                let hint = Some("Switch on `ssl` in postgresql.conf, or set the mode to `prefer`.");
-                return Err(DialError { hint, ..DialError::lasting(why) });
-            }
-            // The text of an error is not shown: nobody vouches for it (CVE-2024-10977).
-            b'E' => {
-                let why = "the server answered the TLS request with an error";
-                return Err(DialError::passing(String::new(), why));
-            }
-            other => {
-                let why = format!(
-                    "the server answered the TLS request with '{}'; is it PostgreSQL?",
-                    other.escape_ascii()
-                );
-                return Err(DialError::passing(String::new(), why));
-            }
+        let direct = upstream.tls.negotiation == TlsNegotiation::Direct;
+        if !direct && !ask_for_tls(&mut wire, mode).await? {
+            return Ok(Transport::Plain(wire));
         }
         let name = match ServerName::try_from(host.to_owned()) {
             Ok(name) => name,
@@ -316,11 +283,66 @@ impl Dialer {
             Err(_) => return Err(DialError::lasting("the host's name cannot be verified")),
         };
         match TlsConnector::from(config).connect(name, wire).await {
+            // Else we might be talked into sending PostgreSQL's protocol to another kind of
+            // server that has a certificate of this name (ALPACA).
+            Ok(stream) if direct && stream.get_ref().1.alpn_protocol() != Some(ALPN) => {
+                let why = "the server did not agree to speak PostgreSQL over direct TLS (ALPN)";
+                Err(DialError { hint: Some(ASKS_FIRST), ..DialError::lasting(why) })
+            }
             Ok(stream) => Ok(Transport::Client(Box::new(stream))),
+            Err(error) if direct => {
+                let error = handshake_error(&error);
+                let hint = (!error.permanent).then_some(ASKS_FIRST);
+                Err(DialError { hint, ..error })
+            }
             Err(error) => Err(handshake_error(&error)),
         }
     }
 }
+
+/// Asks for TLS, and says whether the server will.
+async fn ask_for_tls(wire: &mut Wire, mode: ServerTlsMode) -> Result<bool, DialError> {
+    let lost = |error: io::Error| DialError::passing(String::new(), error);
+    let mut request = Vec::new();
+    startup::put_ssl_request(&mut request);
+    wire.write_all(&request).await.map_err(lost)?;
+    // One byte is the answer; whatever comes with it was not sent by the TLS peer and would
+    // be taken for the server's (CVE-2021-23222).
+    let mut answer = [0; 16];
+    match wire.read(&mut answer).await.map_err(lost)? {
+        0 => return Err(DialError::passing(String::new(), CLOSED)),
+        1 => {}
+        _ if answer[0] == b'S' => {
+            let why = "the server sent unencrypted bytes after it had agreed to TLS";
+            return Err(DialError::passing(String::new(), why));
+        }
+        _ => {}
+    }
+    match answer[0] {
+        b'S' => Ok(true),
+        b'N' if mode == ServerTlsMode::Prefer => Ok(false),
+        b'N' => {
+            let why = "the server does not support TLS, and the database's tls mode asks for it";
+            let hint = Some("Switch on `ssl` in postgresql.conf, or set the mode to `prefer`.");
+            Err(DialError { hint, ..DialError::lasting(why) })
+        }
+        // The text of an error is not shown: nobody vouches for it (CVE-2024-10977).
+        b'E' => {
+            let why = "the server answered the TLS request with an error";
+            Err(DialError::passing(String::new(), why))
+        }
+        other => {
+            let why = format!(
+                "the server answered the TLS request with '{}'; is it PostgreSQL?",
+                other.escape_ascii()
+            );
+            Err(DialError::passing(String::new(), why))
+        }
+    }
+}
+
+const ASKS_FIRST: &str = "Before PostgreSQL 17, and at many poolers, TLS has to be asked for: \
+                          set `tls_negotiation` to `postgres`.";
 
 pub const CLOSED: &str = "the server closed the connection";
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::ServerConfig;
+use rustls::{PeerIncompatible, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-use super::client_tls::{provider, ALPN};
+use super::client_tls::{provider, versions, ALPN};
 use super::end_point;
 use super::pem::{self, FileError};
 use super::transport::{Transport, Wire};
@@ -42,7 +42,7 @@ pub fn listener(tls: &ListenTls) -> Result<Option<Arc<Listener>>, FileError> {
     let key = tls.key.as_deref().ok_or_else(|| missing("private key"))?;
     let provider = provider();
     let builder = ServerConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions(tls.versions))
         .map_err(|error| pem::mismatch(cert, key, &error))?;
     let builder = match &tls.client_ca {
         Some(file) => {
@@ -76,6 +76,21 @@ pub fn listener(tls: &ListenTls) -> Result<Option<Arc<Listener>>, FileError> {
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     Ok(Some(Arc::new(Listener { config: Arc::new(config), end_point })))
+}
+
+/// rustls does not say in so many words that a client is too old, or too new.
+fn explained(error: io::Error) -> io::Error {
+    use PeerIncompatible::{SupportedVersionsExtensionRequired, Tls12NotOfferedOrEnabled};
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref());
+    match tls {
+        Some(rustls::Error::PeerIncompatible(
+            SupportedVersionsExtensionRequired | Tls12NotOfferedOrEnabled,
+        )) => {
+            let why = "the client speaks no version of TLS that it may speak here";
+            io::Error::other(format!("{why} ({error})"))
+        }
+        _ => error,
+    }
 }
 
 /// Who the certificate of a client whose handshake is done is made out to, if it has shown one. It
@@ -120,6 +135,7 @@ pub async fn accept(
             Some(error) => Err(error),
             None => handshake.await,
         }
+        .map_err(explained)
     };
     let stream = tokio::time::timeout(limit, handshake).await.map_err(|_| late())??;
     // Direct TLS without ALPN is refused as PostgreSQL does: it stops a browser or a mail server

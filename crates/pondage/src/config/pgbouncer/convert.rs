@@ -11,12 +11,16 @@ use super::super::nearest::nearest;
 use super::super::options::{self, default, Section};
 use super::super::report::{Code, Place, Problem};
 use super::super::settings::{Entry, Layer, Scope, Setting};
+use super::super::tls::TlsVersions;
 use super::super::value::{escaped, quoted, Raw, Value};
 use super::ini::{self, Item, Part, PROBLEMS_MAX};
-use super::table::{self, Fate, Known, Turn};
+use super::table::{self, Fate, Known, Turn, NO_OLD_TLS};
 
 /// PgBouncer's, where `unix_socket_dir` is not said.
 const SOCKET_DIRECTORY: &str = "/tmp";
+
+const CLIENT_PROTOCOLS: [&str; 3] = ["client_tls_protocols", "min_version", "max_version"];
+const SERVER_PROTOCOLS: [&str; 3] = ["server_tls_protocols", "tls_min_version", "tls_max_version"];
 
 #[derive(Default)]
 pub(super) struct Converted {
@@ -87,6 +91,7 @@ pub(super) fn convert(items: &[Item], users: Option<&Path>) -> Converted {
     convert.fixed();
     convert.listen();
     convert.client_ca();
+    convert.protocols(&Scope::fixed(Section::ListenTls), CLIENT_PROTOCOLS);
     convert.server_check();
     convert.databases();
     convert.users();
@@ -294,6 +299,30 @@ impl Convert {
         self.take_text(&scope, ("client_ca", "client_tls_ca_file"), &Raw::Bare(&path), &said);
     }
 
+    /// Lists of TLS versions. `names`: theirs, our least, our greatest.
+    fn protocols(&mut self, scope: &Scope, names: [&'static str; 3]) {
+        let [theirs, least, most] = names;
+        let said = self.main.get(theirs).cloned().filter(|said| !said.text.is_empty());
+        let Some(said) = said else { return };
+        let Some((versions, old)) = TlsVersions::of_protocols(&said.text) else {
+            let message = format!(
+                "`{theirs}` is {}; expected secure, all, or a list of tlsv1.2 and tlsv1.3",
+                quoted(&said.text)
+            );
+            return self.complain_once(Problem::new(Code::BadValue, message), &said.place);
+        };
+        let (Some(first), Some(last)) = (versions.first(), versions.last()) else {
+            let message = format!("`{theirs}` is {}: {NO_OLD_TLS}", quoted(&said.text));
+            return self.complain_once(Problem::new(Code::OldTls, message), &said.place);
+        };
+        self.take_text(scope, (least, theirs), &Raw::Bare(first.name()), &said);
+        self.take_text(scope, (most, theirs), &Raw::Bare(last.name()), &said);
+        let note = format!("`{theirs}` is taken, but {NO_OLD_TLS}");
+        if old && !self.out.notes.iter().any(|known| known.what == note) {
+            self.note(&said.place, &note);
+        }
+    }
+
     fn server_check(&mut self) {
         let Some(said) = self.main.get("server_check_query").cloned() else { return };
         let scope = Scope::fixed(Section::Pool);
@@ -318,6 +347,7 @@ impl Convert {
             self.out.sheet.scopes.push((scope.clone(), database.place.clone(), None));
             self.host(&scope, database);
             self.section(&scope, database, table::DATABASES);
+            self.protocols(&scope, SERVER_PROTOCOLS);
         }
         let mut hosts = databases.iter().filter_map(|database| database.pairs.get("host"));
         if let Some(host) = hosts.find(|host| host.text == "localhost") {
@@ -510,6 +540,14 @@ impl Convert {
     fn complain(&mut self, problem: Problem, place: &Place) {
         if self.out.sheet.problems.len() < PROBLEMS_MAX {
             self.out.sheet.problems.push(problem.at(place.clone()));
+        }
+    }
+
+    /// Of an option that is looked at for each database.
+    fn complain_once(&mut self, problem: Problem, place: &Place) {
+        let problem = problem.at(place.clone());
+        if !self.out.sheet.problems.contains(&problem) {
+            self.out.sheet.problems.push(problem);
         }
     }
 

@@ -96,6 +96,7 @@ const NO_TCP: &str = "sockets have what the system gives them";
 const NO_DNS: &str = "names are asked of the system's resolver for every new server";
 const NO_SYSLOG: &str = "the log goes to standard error";
 const NO_CIPHERS: &str = "TLS is 1.2 or 1.3 with the ciphers that rustls takes for safe";
+pub(super) const NO_OLD_TLS: &str = "TLS 1.0 and 1.1 are not offered";
 const ONE_PROCESS: &str = "not needed: the workers of one process share addresses and cancel keys";
 
 /// `[pgbouncer]`, in the order of SHOW CONFIG.
@@ -121,7 +122,8 @@ pub(super) static MAIN: &[Known] = &[
     ignored("client_tls_dheparams", NO_CIPHERS),
     ignored("client_tls_ecdhcurve", NO_CIPHERS),
     taken("client_tls_key_file", Section::ListenTls, "key", Turn::Path),
-    ignored("client_tls_protocols", NO_CIPHERS),
+    joined("client_tls_protocols", "`listen.tls.min_version` and `listen.tls.max_version`")
+        .about(NO_OLD_TLS),
     taken(
         "client_tls_sslmode",
         Section::ListenTls,
@@ -196,7 +198,8 @@ pub(super) static MAIN: &[Known] = &[
     taken("server_tls_cert_file", DATABASE, "tls_cert", Turn::Path),
     ignored("server_tls_ciphers", NO_CIPHERS),
     taken("server_tls_key_file", DATABASE, "tls_key", Turn::Path),
-    ignored("server_tls_protocols", NO_CIPHERS),
+    joined("server_tls_protocols", "`tls_min_version` and `tls_max_version` of a database")
+        .about(NO_OLD_TLS),
     taken("server_tls_sslmode", DATABASE, "tls_mode", SERVER_TLS),
     ignored("service_name", "it names a Windows service"),
     ignored("so_reuseport", ONE_PROCESS),

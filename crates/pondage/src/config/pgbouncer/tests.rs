@@ -3,7 +3,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::table::{DATABASES, MAIN, PEERS, USERS};
 use super::*;
-use crate::config::{effective, reload, set, Balance, Config, Environment, Flags, Host};
+use crate::config::{
+    effective, reload, set, Balance, Config, Environment, Flags, Host, TlsVersion, TlsVersions,
+};
 
 /// Every option, each with a value that differs from its default where it is taken.
 const EVERYTHING: &str = include_str!("everything.ini");
@@ -192,6 +194,53 @@ fn units_become_ours() {
         "[pgbouncer]\nserver_check_query =\nserver_check_delay = 3\n[databases]\na=\n",
     );
     assert!(unchecked.pool("a", "me").expect("known").server_check_delay.is_zero());
+}
+
+#[test]
+fn lists_of_tls_versions_are_taken_as_far_as_they_are_offered() {
+    let ini = |list: &str| {
+        format!(
+            "[pgbouncer]\nclient_tls_protocols = {list}\nserver_tls_protocols = {list}\n\
+             [databases]\na =\nb =\n"
+        )
+    };
+    let (v2, v3) = (TlsVersion::V1_2, TlsVersion::V1_3);
+    for (list, least, most, older) in [
+        ("", v2, v3, false),
+        ("secure", v2, v3, false),
+        ("default", v2, v3, false),
+        ("all", v2, v3, true),
+        ("Legacy", v2, v3, true),
+        ("tlsv1", v2, v3, true),
+        ("tlsv1.2", v2, v2, false),
+        ("TLSv1.3", v3, v3, false),
+        ("tlsv1.1, tlsv1.2", v2, v2, true),
+        ("tlsv1.2:tlsv1.3", v2, v3, false),
+        ("!tlsv1.0,!tlsv1.1,!tlsv1.2", v3, v3, false),
+        ("all:!tlsv1.3", v2, v2, true),
+    ] {
+        let config = config(&ini(list));
+        let of = |versions: TlsVersions| (versions.least, versions.most);
+        assert_eq!(of(config.listen.tls.versions), (least, most), "{list}");
+        for database in ["a", "b"] {
+            let pool = config.pool(database, "me").expect("known");
+            assert_eq!(of(pool.upstream.tls.versions), (least, most), "{list}");
+        }
+        let notes = config.notices.join("\n");
+        assert_eq!(config.notices.len(), if older { 2 } else { 0 }, "{list}: {notes}");
+        assert_eq!(notes.contains("TLS 1.0 and 1.1 are not offered"), older, "{notes}");
+    }
+    for (list, what) in [
+        ("tlsv1.0", "error[P0122]: `client_tls_protocols` is \"tlsv1.0\": TLS 1.0 and 1.1"),
+        ("tlsv1.1,tlsv1.0", "error[P0122]: `server_tls_protocols` is \"tlsv1.1,tlsv1.0\""),
+        ("secure,!tlsv1.2,!tlsv1.3", "error[P0122]"),
+        ("sslv3", "error[P0105]: `client_tls_protocols` is \"sslv3\"; expected secure, all"),
+        ("tlsv1.2,", "error[P0105]: `server_tls_protocols` is \"tlsv1.2,\""),
+    ] {
+        let report = refused(&ini(list));
+        assert!(report.contains(what) && report.contains("pgbouncer.ini:2:1"), "{report}");
+        assert_eq!(report.matches("error[").count(), 2, "once for all databases: {report}");
+    }
 }
 
 #[test]

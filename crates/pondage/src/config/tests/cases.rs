@@ -351,6 +351,49 @@ error[P0115]: `*` is no user
 "#,
     ),
     (
+        "[databases.app]\ntls_max_version = \"tlsv1.1\"\n[listen.tls]\nmin_version = \"TLSv1\"\n\
+         max_version = \"SSLv3\"\n",
+        r#"
+error[P0122]: `tls_max_version` is tlsv1.1, which is not offered
+  --> pondage.toml:2:19
+  |
+2 | tls_max_version = "tlsv1.1"
+  |                   ^^^^^^^^^
+  = help: TLS 1.0 and 1.1 are broken (RFC 8996); "TLSv1.2" is the oldest here
+
+error[P0122]: `min_version` is TLSv1, which is not offered
+  --> pondage.toml:4:15
+  |
+4 | min_version = "TLSv1"
+  |               ^^^^^^^
+  = help: TLS 1.0 and 1.1 are broken (RFC 8996); "TLSv1.2" is the oldest here
+
+error[P0105]: `max_version` is "SSLv3"; expected one of TLSv1.2, TLSv1.3
+  --> pondage.toml:5:15
+  |
+5 | max_version = "SSLv3"
+  |               ^^^^^^^
+"#,
+    ),
+    (
+        "[databases.app]\ntls_min_version = \"TLSv1.3\"\ntls_max_version = \"TLSv1.2\"\n\
+         tls_negotiation = \"direct\"\n",
+        r#"
+error[P0110]: `tls_min_version` is newer than `tls_max_version`
+  --> pondage.toml:2:19
+  |
+2 | tls_min_version = "TLSv1.3"
+  |                   ^^^^^^^^^
+
+error[P0110]: `tls_negotiation = "direct"` leaves no way back to a connection without TLS
+  --> pondage.toml:4:19
+  |
+4 | tls_negotiation = "direct"
+  |                   ^^^^^^^^
+  = help: set `tls_mode` to "require", "verify-ca" or "verify-full"
+"#,
+    ),
+    (
         "[runtime]\nmax_clients = 5\n",
         r#"
 error[P0117]: no database is configured

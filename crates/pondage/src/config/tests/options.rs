@@ -38,6 +38,10 @@ fn other(row: &Row, file: &str) -> String {
             let word = words.iter().rev().find(|word| **word != default).expect("two words");
             format!("\"{word}\"")
         }
+        Kind::TlsVersion => match row.default_value().map(|value| value.shown()).as_deref() {
+            Some("TLSv1.2") => "\"TLSv1.3\"".to_owned(),
+            _ => "\"TLSv1.2\"".to_owned(),
+        },
         Kind::Path => format!("\"{file}\""),
         Kind::Permissions => "\"0700\"".to_owned(),
         Kind::Addresses => "[\"127.0.0.1:7000\"]".to_owned(),
@@ -76,6 +80,7 @@ fn company(section: Section, name: &str, file: &str) -> String {
         (Section::ListenTls, "key") => format!("cert = \"{file}\"\n"),
         (Section::Database, "tls_cert") => format!("tls_key = \"{file}\"\n"),
         (Section::Database, "tls_key") => format!("tls_cert = \"{file}\"\n"),
+        (Section::Database, "tls_negotiation") => "tls_mode = \"require\"\n".to_owned(),
         (Section::Database, "split_reads") => {
             "host = \"a,b\"\ntarget_session_attrs = \"primary\"\n".to_owned()
         }

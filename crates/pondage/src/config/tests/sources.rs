@@ -4,7 +4,7 @@ use wire::pg::auth::Secret;
 
 use super::super::{
     reload, set, Address, AuthMethod, Balance, CacheMode, Config, Environment, Flags, Host, Origin,
-    PoolMode, Refusal, ServerTlsMode, SessionAttrs,
+    PoolMode, Refusal, ServerTlsMode, SessionAttrs, TlsNegotiation, TlsVersion,
 };
 use super::{environment, Directory};
 
@@ -108,6 +108,27 @@ fn url_of_a_section_says_what_its_keys_would() {
     assert_eq!(upstream.tls.mode, ServerTlsMode::Require);
     assert_eq!(upstream.application_name.as_deref(), Some("web"));
     assert_eq!(pool.connect_timeout.as_secs(), 3);
+}
+
+#[test]
+fn url_says_how_tls_begins_and_which_versions_it_has() {
+    let url = "postgres://db/app?sslmode=verify-full&sslnegotiation=direct\
+               &ssl_min_protocol_version=tlsv1.3&ssl_max_protocol_version=TLSv1.3";
+    let config = from(&format!("[databases.app]\nurl = \"{url}\"\n"), &[], Flags::default());
+    let tls = &config.databases["app"].upstream.tls;
+    assert_eq!(tls.negotiation, TlsNegotiation::Direct);
+    let (least, most) = (tls.versions.least, tls.versions.most);
+    assert_eq!((least, most), (TlsVersion::V1_3, TlsVersion::V1_3));
+    // libpq refuses the first, too.
+    for (parameters, code) in [
+        ("sslmode=prefer&sslnegotiation=direct", "P0110"),
+        ("sslnegotiation=direct", "P0110"),
+        ("ssl_min_protocol_version=TLSv1.1", "P0108"),
+    ] {
+        let text = format!("[databases.app]\nurl = \"postgres://db/app?{parameters}\"\n");
+        let report = Config::from_text(&text).expect_err("refused").to_string();
+        assert!(report.contains(&format!("error[{code}]")), "{report}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod binding;
 mod calls;
 mod certificates;
+mod direct;
 mod judging;
 mod judging_caches;
 mod judging_mirrors;

@@ -12,7 +12,7 @@ use wire::pg::auth::Secret;
 use super::certificates::Certificates;
 use crate::config::{
     CacheMode, Calls, ChannelBinding, Coalesce, Freshness, Host, ListenMode, PoolConfig, PoolMode,
-    ServerTls, ServerTlsMode, Upstream,
+    ServerTls, ServerTlsMode, TlsNegotiation, TlsVersions, Upstream,
 };
 use crate::demo::cluster::Cluster;
 
@@ -120,17 +120,19 @@ impl Server {
 }
 
 pub fn no_tls() -> ServerTls {
-    ServerTls {
-        mode: ServerTlsMode::Disable,
-        ca: None,
-        cert: None,
-        key: None,
-        binding: ChannelBinding::Prefer,
-    }
+    tls(ServerTlsMode::Disable, None)
 }
 
 pub fn tls(mode: ServerTlsMode, ca: Option<PathBuf>) -> ServerTls {
-    ServerTls { mode, ca, cert: None, key: None, binding: ChannelBinding::Prefer }
+    ServerTls {
+        mode,
+        ca,
+        cert: None,
+        key: None,
+        binding: ChannelBinding::Prefer,
+        negotiation: TlsNegotiation::Postgres,
+        versions: TlsVersions::default(),
+    }
 }
 
 /// Every default that does not matter here.

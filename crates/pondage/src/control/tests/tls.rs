@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::certificates::{self_signed, Certificates};
-use crate::config::{ChannelBinding, ListenTls, ListenTlsMode, ServerTls, ServerTlsMode};
+use super::server;
+use crate::config::{ListenTls, ListenTlsMode, ServerTls, ServerTlsMode, TlsVersion, TlsVersions};
 use crate::control::{client_tls, tls};
 use crate::link::{Door, Link, Socket};
 
@@ -31,6 +32,7 @@ impl Files {
             key: Some(self.certificates.server_key_file.clone()),
             client_ca: (mode == ListenTlsMode::VerifyClient)
                 .then(|| self.certificates.ca_file.clone()),
+            versions: TlsVersions::default(),
         }
     }
 }
@@ -45,11 +47,9 @@ impl Drop for Files {
 fn client(files: &Files, certified: bool, alpn: bool) -> rustls::ClientConnection {
     let certificates = &files.certificates;
     let mut config = client_tls::build(&ServerTls {
-        mode: ServerTlsMode::VerifyFull,
-        ca: Some(certificates.ca_file.clone()),
         cert: certified.then(|| certificates.client_cert_file.clone()),
         key: certified.then(|| certificates.client_key_file.clone()),
-        binding: ChannelBinding::Prefer,
+        ..server::tls(ServerTlsMode::VerifyFull, Some(certificates.ca_file.clone()))
     })
     .expect("client");
     if !alpn {
@@ -179,15 +179,10 @@ async fn a_certificate_that_signs_itself_is_trusted_where_the_file_lists_it_and_
             cert: Some(cert.clone()),
             key: Some(key.clone()),
             client_ca: None,
+            versions: TlsVersions::default(),
         };
         let config = tls::listener(&listen).expect("files").expect("on");
-        let trust = ServerTls {
-            mode,
-            ca: Some(ca.clone()),
-            cert: None,
-            key: None,
-            binding: ChannelBinding::Prefer,
-        };
+        let trust = server::tls(mode, Some(ca.clone()));
         let client = Arc::new(client_tls::build(&trust).expect("client"));
         let name = name.try_into().expect("name");
         let session = rustls::ClientConnection::new(client, name).expect("connection");
@@ -217,4 +212,44 @@ fn a_certificate_that_cannot_be_used_is_named_with_its_code() {
     let empty = ListenTls { key: Some(files.certificates.ca_file.clone()), ..listen };
     let text = error(&empty);
     assert!(text.contains("P0202") && text.contains("ca.pem"), "{text}");
+}
+
+/// The version that a client and a listener of these versions agree on.
+async fn agreed(files: &Files, listen: TlsVersions, client: TlsVersions) -> Option<String> {
+    let listen = ListenTls { versions: listen, ..files.listen(ListenTlsMode::Require) };
+    let config = tls::listener(&listen).expect("files").expect("on");
+    let trust = ServerTls {
+        versions: client,
+        ..server::tls(ServerTlsMode::VerifyFull, Some(files.certificates.ca_file.clone()))
+    };
+    let client = Arc::new(client_tls::build(&trust).expect("client"));
+    let name = "localhost".try_into().expect("name");
+    let session = rustls::ClientConnection::new(client, name).expect("connection");
+    let (stream, thread) = connect(session);
+    let accepted = tls::accept(&config, Door::Postgres, link(stream, Vec::new()), LIMIT).await;
+    let version =
+        accepted.as_ref().ok().and_then(|(_, tls)| Some(tls.split_once('/')?.0.to_owned()));
+    drop(accepted);
+    let _ = thread.join();
+    version
+}
+
+#[tokio::test]
+async fn versions_of_tls_are_those_that_both_sides_are_allowed() {
+    let files = Files::make("versions");
+    let both = TlsVersions::default();
+    let old = TlsVersions { most: TlsVersion::V1_2, ..both };
+    let new = TlsVersions { least: TlsVersion::V1_3, ..both };
+    for (listen, client, expected) in [
+        (both, both, Some("TLSv1.3")),
+        (old, both, Some("TLSv1.2")),
+        (both, old, Some("TLSv1.2")),
+        (new, both, Some("TLSv1.3")),
+        (both, new, Some("TLSv1.3")),
+        (new, old, None),
+        (old, new, None),
+    ] {
+        let version = agreed(&files, listen, client).await;
+        assert_eq!(version.as_deref(), expected, "{listen:?} {client:?}");
+    }
 }
