@@ -35,6 +35,16 @@ impl Authority {
         self.0.pem()
     }
 
+    /// A certificate for this machine, and its private key.
+    pub fn server(&self) -> (String, String) {
+        let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let mut server = CertificateParams::new(names).expect("valid names");
+        server.distinguished_name.push(DnType::CommonName, "localhost");
+        let key = KeyPair::generate().expect("a key pair");
+        let cert = server.signed_by(&key, &self.0).expect("a signed certificate");
+        (cert.pem(), key.serialize_pem())
+    }
+
     /// A certificate for a client that is called `name`, and its private key.
     pub fn client(&self, name: &str) -> (String, String) {
         let mut client = CertificateParams::default();
@@ -49,21 +59,16 @@ impl Authority {
 
 /// Writes `ca.crt`, `server.crt` and `server.key` to `dir`.
 pub fn write_to(dir: &Path) -> Certificates {
-    let Authority(ca) = Authority::new();
-    let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-    let mut server = CertificateParams::new(names).expect("valid names");
-    server.distinguished_name.push(DnType::CommonName, "localhost");
-    let key = KeyPair::generate().expect("a key pair");
-    let cert = server.signed_by(&key, &ca).expect("a signed certificate");
-
+    let authority = Authority::new();
+    let (cert, key) = authority.server();
     let put = |name: &str, pem: String| {
         let path = dir.join(name);
         std::fs::write(&path, pem).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         path
     };
     Certificates {
-        ca: put("ca.crt", ca.pem()),
-        cert: put("server.crt", cert.pem()),
-        key: put("server.key", key.serialize_pem()),
+        ca: put("ca.crt", authority.pem()),
+        cert: put("server.crt", cert),
+        key: put("server.key", key),
     }
 }

@@ -4,6 +4,7 @@
 mod admission;
 mod blocking;
 mod budgets;
+mod certificates;
 mod channel_binding;
 mod configuration;
 mod console;
