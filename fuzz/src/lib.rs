@@ -10,13 +10,14 @@ use wire::pg::auth::{
     SCRAM_ITERATIONS_MAX,
 };
 use wire::pg::{backend, frontend, header, pgoutput, replication, startup, HEADER_BYTES};
+use wire::proxy;
 use wire::resp::{reply, Limits, Parser, ProtocolError};
 
 /// A target: its name, which is its corpus's folder, and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("startup", startup),
     ("frontend", frontend),
     ("backend", backend),
@@ -25,6 +26,7 @@ pub const TARGETS: [Target; 8] = [
     ("resp", resp),
     ("replication", replication),
     ("pgoutput", pgoutput),
+    ("proxy", proxy),
 ];
 
 /// `data` is what a client sends before it is logged in.
@@ -321,6 +323,23 @@ pub fn secret(data: &[u8]) {
             }
         }
     }
+}
+
+/// `data` is what a proxy sends before its client's bytes.
+pub fn proxy(data: &[u8]) {
+    let Ok(Some((origin, consumed))) = proxy::header(data) else {
+        return;
+    };
+    assert!(consumed <= proxy::HEADER_BYTES_MAX);
+    for end in 0..consumed {
+        assert_eq!(proxy::header(&data[..end]), Ok(None), "cut at {end}");
+    }
+    let mut again = Vec::new();
+    proxy::put_line(&mut again, &origin);
+    assert_eq!(proxy::header(&again), Ok(Some((origin, again.len()))));
+    again.clear();
+    proxy::put_header(&mut again, &origin, &data[consumed..data.len().min(consumed + 100)]);
+    assert_eq!(proxy::header(&again), Ok(Some((origin, again.len()))));
 }
 
 /// `data` is what a Redis client sends.

@@ -1,5 +1,6 @@
 //! A connected socket on its way between the control plane and a worker, with its TLS state.
 
+use std::fmt;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 
@@ -22,6 +23,8 @@ pub struct Link {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     Postgres,
+    /// PostgreSQL's clients behind proxies, which say where these come from.
+    Proxied,
     Redis,
 }
 
@@ -30,4 +33,14 @@ pub enum Door {
 pub enum Ends {
     Tcp { remote: SocketAddr, local: SocketAddr },
     Unix { peer_pid: Option<i32>, port: u16 },
+}
+
+/// The other end.
+impl fmt::Display for Ends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ends::Tcp { remote, .. } => remote.fmt(f),
+            Ends::Unix { .. } => f.write_str("a Unix socket"),
+        }
+    }
 }

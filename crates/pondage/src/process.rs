@@ -136,6 +136,8 @@ fn start(config: Config, takes_over: bool, ready: impl FnOnce(&Addresses) -> boo
 pub struct Addresses {
     /// "127.0.0.1:6432", "unix:/run/pondage/.s.PGSQL.6432".
     pub postgres: Vec<String>,
+    /// For clients of proxies: "127.0.0.1:6434".
+    pub proxied: Vec<String>,
     /// "127.0.0.1:6379"
     pub redis: Vec<String>,
     pub http: Option<std::net::SocketAddr>,
@@ -158,8 +160,10 @@ fn run(
     };
     let before = takeover::take_links(&mut handed);
     let control_socket = config.runtime.control_socket.as_deref();
-    let Doors { listeners, addresses, redis, http, control: control_door, files, surplus, held } =
-        Doors::open(&config.listen, control_socket, handed)?;
+    let doors = Doors::open(&config.listen, control_socket, handed)?;
+    let Doors { listeners, addresses, proxied, redis, http, .. } = doors;
+    let (control_door, files, surplus, held) =
+        (doors.control, doors.files, doors.surplus, doors.held);
     let mut house = House { held, files, pid_file: None };
     if takeover.is_none() {
         let written = config.runtime.pid_file.as_deref().map(|path| write_pid_file(path, None));
@@ -205,6 +209,7 @@ fn run(
     ));
     let door = Addresses {
         postgres: addresses,
+        proxied,
         redis,
         http: http.as_ref().and_then(|listener| listener.local_addr().ok()),
     };
@@ -398,10 +403,11 @@ async fn wait(mut ended: JoinSet<Result<(), String>>, control: &Control) -> Resu
 
 fn announce(log: &Logging, door: &Addresses) {
     let postgres = door.postgres.join(",");
-    let redis = match door.redis.is_empty() {
+    let others = |addresses: &[String]| match addresses.is_empty() {
         true => "off".to_owned(),
-        false => door.redis.join(","),
+        false => addresses.join(","),
     };
+    let (proxied, redis) = (others(&door.proxied), others(&door.redis));
     let http = door.http.map_or_else(|| "off".to_owned(), |address| address.to_string());
     let pid = std::process::id().to_string();
     log.announce(
@@ -409,6 +415,7 @@ fn announce(log: &Logging, door: &Addresses) {
         &[
             ("event", "ready"),
             ("postgres", &postgres),
+            ("proxied", &proxied),
             ("redis", &redis),
             ("http", &http),
             ("pid", &pid),

@@ -6,4 +6,5 @@
 //! a `Vec<u8>`.
 
 pub mod pg;
+pub mod proxy;
 pub mod resp;

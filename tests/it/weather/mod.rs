@@ -15,6 +15,7 @@ mod limits;
 mod log_in;
 mod looked_up;
 mod modes;
+mod proxied;
 mod server_tls;
 mod session_starts;
 mod tls_versions;

@@ -2,7 +2,6 @@
 //! one value.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,6 +25,7 @@ mod admission;
 mod cache;
 mod hosts;
 mod procedures;
+mod proxied;
 mod redis;
 mod tls;
 
@@ -188,6 +188,8 @@ impl Builder<'_> {
             Some(Value::SocketAddresses(addresses)) => addresses.clone(),
             _ => Vec::new(),
         };
+        let (proxied, proxies) = self.proxied(&scope, &postgres, http);
+        let values = self.values(&scope);
         let unix_socket_mode = match values.value("unix_socket_mode") {
             Some(Value::Permissions(bits)) => *bits,
             _ => default::UNIX_SOCKET_MODE,
@@ -203,7 +205,7 @@ impl Builder<'_> {
                 None => self.problems.push(problem),
             }
         }
-        Listen { postgres, redis, http, tls, unix_socket_mode, backlog }
+        Listen { postgres, proxied, proxies, redis, http, tls, unix_socket_mode, backlog }
     }
 
     fn listen_tls(&mut self) -> ListenTls {
@@ -336,11 +338,7 @@ impl Builder<'_> {
 
     /// Nobody chose trust when a URL without password led to it, so it must stay on this machine.
     fn check_trust(&mut self, scope: &Scope, listen: &Listen) {
-        let reachable: Option<SocketAddr> =
-            listen.postgres.iter().find_map(|address| match address {
-                Address::Tcp(address) if !address.ip().is_loopback() => Some(*address),
-                _ => None,
-            });
+        let reachable = listen.tcp().find(|address| !address.ip().is_loopback());
         let settings = self.settings;
         let (Some(address), Some(method)) = (reachable, settings.get(scope, "method")) else {
             return;

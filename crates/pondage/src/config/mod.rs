@@ -3,14 +3,14 @@
 //! connection already uses stays until it lets go.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use wire::pg::auth::Secret;
 
-use crate::hba::{Maps, Rules};
+use crate::hba::{Maps, Net, Rules};
 
 mod build;
 mod definition;
@@ -93,6 +93,10 @@ pub enum Origin {
 #[derive(Debug, Clone)]
 pub struct Listen {
     pub postgres: Vec<Address>,
+    /// For clients of proxies, who begin with the PROXY protocol; none: there is no such door.
+    pub proxied: Vec<SocketAddr>,
+    /// Where these proxies are.
+    pub proxies: Vec<Net>,
     /// For Redis clients; none: there is no such door.
     pub redis: Vec<SocketAddr>,
     pub http: Option<SocketAddr>,
@@ -101,6 +105,22 @@ pub struct Listen {
     pub unix_socket_mode: u32,
     /// Connections the kernel holds before they are accepted (`listen(2)`).
     pub backlog: u32,
+}
+
+impl Listen {
+    /// All doors for PostgreSQL clients that come over a network.
+    pub fn tcp(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        let own = self.postgres.iter().filter_map(|address| match address {
+            Address::Tcp(address) => Some(*address),
+            Address::Unix { .. } => None,
+        });
+        own.chain(self.proxied.iter().copied())
+    }
+
+    /// Whether a proxy may be there.
+    pub fn is_proxy(&self, address: IpAddr) -> bool {
+        self.proxies.iter().any(|net| net.has(address.to_canonical()))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -367,6 +367,12 @@ pub static TABLE: &[Row] = &[
          `\"localhost:6432\"` (which is 127.0.0.1), `\"unix:/run/pondage\"` (the socket is \
          `.s.PGSQL.PORT` in that directory, with the port of the first TCP address) or \
          `\"unix:/run/pondage/.s.PGSQL.6433\"`.")),
+    fixed(row(LISTEN, "proxied", Kind::SocketAddresses, Preset::Off, &[],
+        "More addresses for PostgreSQL clients, who come through proxies that begin with the PROXY \
+         protocol, such as `\"0.0.0.0:6434\"`, or `\"off\"`. Who begins otherwise is refused.")),
+    row(LISTEN, "proxies", Kind::Networks, Preset::None, &[],
+        "Where these proxies are: networks and addresses, such as `\"10.0.0.0/8\"`. Nobody else \
+         may say where a client comes from."),
     fixed(row(LISTEN, "http", Kind::SocketAddress, Preset::Address(default::LISTEN_HTTP), &[],
         "Address of metrics and health checks, or `\"off\"`.")),
     fixed(row(LISTEN, "redis", Kind::SocketAddresses, Preset::Off, &[],

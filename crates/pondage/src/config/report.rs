@@ -43,10 +43,11 @@ pub enum Code {
     BadHbaLine,
     BadIdentLine,
     OldTls,
+    BadNetwork,
 }
 
 impl Code {
-    pub const ALL: [Code; 23] = [
+    pub const ALL: [Code; 24] = [
         Code::ConfigurationUnreadable,
         Code::Syntax,
         Code::UnknownSection,
@@ -70,6 +71,7 @@ impl Code {
         Code::BadHbaLine,
         Code::BadIdentLine,
         Code::OldTls,
+        Code::BadNetwork,
     ];
 
     /// `P0100` and on.
@@ -122,6 +124,7 @@ impl Code {
                 ("P0121", "A line of the file of user name maps can't be understood.")
             }
             Code::OldTls => ("P0122", "A version of TLS that is not offered."),
+            Code::BadNetwork => ("P0123", "A network can't be understood."),
         }
     }
 }

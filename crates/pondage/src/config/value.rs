@@ -9,6 +9,7 @@ use super::hosts::HOSTS_MAX;
 use super::options::{default, limit};
 use super::report::{Code, Problem};
 use super::{Address, Definition, MirrorDefinition, TlsVersion};
+use crate::hba::Net;
 
 /// No configured duration is longer: ten years.
 const DURATION_MAX: Duration = Duration::from_secs(3650 * 24 * 3600);
@@ -37,6 +38,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A version of TLS.
     TlsVersion,
+    /// Addresses, some with the number of leading bits that count.
+    Networks,
     /// A file; a relative one starts at the directory of the configuration file.
     Path,
     /// Octal permission bits.
@@ -200,6 +203,7 @@ impl Kind {
             Kind::Ports => "a port from 1 to 65535, or a list of ports".to_owned(),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
             Kind::TlsVersion => format!("one of {}", TlsVersion::WORDS.join(", ")),
+            Kind::Networks => "a list of networks such as \"10.0.0.0/8\"".to_owned(),
             Kind::Path => "a file name".to_owned(),
             Kind::Permissions => "octal permission bits such as \"0770\"".to_owned(),
             Kind::Addresses => "a list of addresses".to_owned(),
@@ -270,6 +274,7 @@ impl Kind {
                 .and_then(|text| TlsVersion::read(name, text))
                 .unwrap_or_else(|| Err(unfit()))
                 .map(|version| Value::Text(version.name().to_owned())),
+            Kind::Networks => read_networks(name, raw, unfit),
             Kind::Text => plain_text(raw).map(Value::Text).ok_or_else(unfit),
             Kind::Name => raw
                 .text()
@@ -330,6 +335,7 @@ impl Kind {
             Kind::Addresses
             | Kind::SocketAddresses
             | Kind::Names
+            | Kind::Networks
             | Kind::Caches
             | Kind::Mirrors => raw.texts().is_some(),
             Kind::Numbers => raw.integers().is_some(),
@@ -602,6 +608,17 @@ fn read_addresses(
         }
     }
     Ok(Value::Addresses(addresses))
+}
+
+fn read_networks(name: &str, raw: &Raw<'_>, unfit: impl Fn() -> Problem) -> Result<Value, Problem> {
+    let texts = raw.texts().ok_or_else(&unfit)?;
+    let wrong = texts.iter().find(|text| Net::parse(text).is_none());
+    if let Some(text) = wrong {
+        let message = format!("`{name}` has {}, which is no network", quoted(text));
+        return Err(Problem::new(Code::BadNetwork, message)
+            .help("such as \"10.1.0.0/16\" or \"fd00::/8\", or \"10.1.2.3\" for one address"));
+    }
+    Ok(Value::Names(texts.into_iter().map(str::to_owned).collect()))
 }
 
 fn implied_port(addresses: &[Address]) -> u16 {

@@ -344,11 +344,7 @@ impl Control {
                 self.tell(worker, ToWorker::Client { door, link, ends, tls, identity, began });
             }
             Err(error) => {
-                let from = match ends {
-                    Ends::Tcp { remote, .. } => remote.to_string(),
-                    Ends::Unix { .. } => "a Unix socket".to_owned(),
-                };
-                tracing::info!(event = "tls_failed", client = from, %error, "TLS handshake failed");
+                tracing::info!(event = "tls_failed", client = %ends, %error, "TLS handshake failed");
                 self.tell(worker, ToWorker::HandshakeFailed);
             }
         }

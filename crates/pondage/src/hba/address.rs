@@ -15,7 +15,7 @@ pub(super) enum Addresses {
 
 /// Addresses that are equal in the bits of a mask, which may have holes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Net {
+pub struct Net {
     address: IpAddr,
     mask: IpAddr,
 }
@@ -59,8 +59,20 @@ impl Net {
         Some(Net { address, mask })
     }
 
+    /// `10.0.0.0/8`, or an address that is meant alone.
+    pub fn parse(text: &str) -> Option<Net> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address.parse::<IpAddr>().ok()?, bits.parse().ok()?),
+            None => {
+                let address = text.parse::<IpAddr>().ok()?;
+                (address, if address.is_ipv4() { 32 } else { 128 })
+            }
+        };
+        Net::prefix(address, bits)
+    }
+
     /// Source: `pg_range_sockaddr` in `src/backend/libpq/ifaddr.c`.
-    fn has(&self, address: IpAddr) -> bool {
+    pub fn has(&self, address: IpAddr) -> bool {
         match (address, self.address, self.mask) {
             (IpAddr::V4(one), IpAddr::V4(net), IpAddr::V4(mask)) => {
                 (one.to_bits() ^ net.to_bits()) & mask.to_bits() == 0

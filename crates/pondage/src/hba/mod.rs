@@ -30,6 +30,7 @@ use crate::link::Ends;
 use address::Addresses;
 use pattern::Pattern;
 
+pub use address::Net;
 pub use ident::{Maps, NotMapped};
 pub use subject::Subject;
 

@@ -355,3 +355,24 @@ proptest! {
         let _ = Subject::of(&rustls_pki_types::CertificateDer::from(bytes));
     }
 }
+
+#[test]
+fn networks_are_addresses_with_or_without_a_number_of_bits() {
+    let has = |net: &str, address: &str| {
+        let address: std::net::IpAddr = address.parse().expect("an address");
+        Net::parse(net).expect("a network").has(address)
+    };
+    for (net, inside, outside) in [
+        ("10.1.0.0/16", "10.1.255.1", "10.2.0.0"),
+        ("10.1.2.3", "10.1.2.3", "10.1.2.4"),
+        ("0.0.0.0/0", "203.0.113.1", "::1"),
+        ("fd00::/8", "fdff::1", "fe00::1"),
+        ("::1", "::1", "::2"),
+    ] {
+        assert!(has(net, inside) && !has(net, outside), "{net}");
+    }
+    for text in ["", "10.0.0.0/33", "::/129", "10.0.0.0/", "db.example", "10.0.0.0/x", "/8", "all"]
+    {
+        assert!(Net::parse(text).is_none(), "{text}");
+    }
+}

@@ -86,6 +86,8 @@ pub struct Doors {
     pub listeners: Vec<(Door, Listener)>,
     /// Those for PostgreSQL clients as they turned out: port 0 has become a port.
     pub addresses: Vec<String>,
+    /// Those for clients of proxies.
+    pub proxied: Vec<String>,
     /// And those for Redis clients.
     pub redis: Vec<String>,
     pub http: Option<TcpListener>,
@@ -125,6 +127,11 @@ impl Doors {
                         doors.unix(Usage::Postgres, &path, *port, bound, &mut before)?;
                     }
                 }
+            }
+        }
+        if by_address(Usage::Proxied) {
+            for address in &listen.proxied {
+                doors.tcp(Usage::Proxied, *address, listen, &mut before)?;
             }
         }
         if by_address(Usage::Redis) {
@@ -204,6 +211,10 @@ impl Doors {
             (Usage::Postgres, listener) => {
                 self.addresses.push(address);
                 self.listeners.push((Door::Postgres, listener));
+            }
+            (Usage::Proxied, listener) => {
+                self.proxied.push(address);
+                self.listeners.push((Door::Proxied, listener));
             }
             (Usage::Redis, listener) => {
                 self.redis.push(address);
@@ -400,6 +411,20 @@ mod tests {
         assert_eq!(new.addresses, [old.addresses[2].clone(), old.addresses[0].clone()]);
         assert!(directory.0.join(".s.PGSQL.6432").exists());
         assert!(!directory.0.join(".s.PGSQL.6433").exists());
+    }
+
+    #[test]
+    fn doors_for_clients_of_proxies_stay_such_when_they_are_handed_over() {
+        let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        let listen = Listen { proxied: vec![any], ..listen(vec![Address::Tcp(any)]) };
+        let old = Doors::open(&listen, None, Vec::new()).expect("bound");
+        let described = |one: &Held| (one.describe(), one.copy().expect("a copy").fd);
+        let handed = old.held.iter().map(described);
+        let handed = handed.map(|(what, fd)| Held::from_description(&what, fd).expect("known"));
+        let new = Doors::open(&listen, None, handed.collect()).expect("taken");
+        assert_eq!((&new.addresses, &new.proxied), (&old.addresses, &old.proxied));
+        let kinds: Vec<Door> = new.listeners.iter().map(|(door, _)| *door).collect();
+        assert_eq!(kinds, [Door::Postgres, Door::Proxied]);
     }
 
     #[test]

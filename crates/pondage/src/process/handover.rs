@@ -220,6 +220,7 @@ impl Handover {
         let doors = house.held.iter().filter_map(|one| {
             let door = match one.usage {
                 Usage::Postgres => Door::Postgres,
+                Usage::Proxied => Door::Proxied,
                 Usage::Redis => Door::Redis,
                 Usage::Http | Usage::Control | Usage::Before => return None,
             };

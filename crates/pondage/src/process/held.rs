@@ -23,6 +23,7 @@ const PASSED_MAX: i32 = 128;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
     Postgres,
+    Proxied,
     Redis,
     Http,
     Control,
@@ -31,8 +32,9 @@ pub enum Usage {
 }
 
 impl Usage {
-    const ALL: [(Usage, &'static str); 5] = [
+    const ALL: [(Usage, &'static str); 6] = [
         (Usage::Postgres, "postgres"),
+        (Usage::Proxied, "proxied"),
         (Usage::Redis, "redis"),
         (Usage::Http, "http"),
         (Usage::Control, "control"),
@@ -158,6 +160,7 @@ fn listening(fd: OwnedFd, name: &str) -> io::Result<Held> {
         (None, None) => return Err(io::Error::other("it is no TCP or Unix socket with a path")),
     };
     let usage = match name {
+        "proxied" => Usage::Proxied,
         "redis" => Usage::Redis,
         "http" => Usage::Http,
         _ => Usage::Postgres,

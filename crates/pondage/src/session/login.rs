@@ -167,6 +167,8 @@ pub struct Login {
     pub wish: Wish,
     pub proof: Proof,
     pub identity: Identity,
+    /// A proxy is at the other end, and has to say first whom it speaks for.
+    pub awaits_proxy: bool,
     /// By which the name of a Unix socket's other end is a user, while it is asked for.
     pub map: Option<String>,
     /// The console's, by the system user that this process runs as.
@@ -231,6 +233,7 @@ impl Login {
             wish: Wish::default(),
             proof: Proof::Scram,
             identity: Identity::default(),
+            awaits_proxy: false,
             map: None,
             is_owner: false,
             proven: None,

@@ -247,7 +247,9 @@ impl Driver {
                 ToWorker::Client { door, link, ends, tls, identity, began } => {
                     self.handshakes = self.handshakes.saturating_sub(1);
                     match door {
-                        Door::Postgres => self.client_arrived(link, ends, tls, identity, began),
+                        Door::Postgres | Door::Proxied => {
+                            self.client_arrived(link, ends, tls, identity, began);
+                        }
                         Door::Redis => self.redis_client_arrived(link, ends, tls, began),
                     }
                 }
@@ -438,8 +440,11 @@ impl Driver {
                 self.keep_redis_client(slot, transport);
             }
             (Some(Door::Redis), None) => {}
-            _ => {
+            (door, _) => {
                 let slot = self.plane.client_connected(ends, None, now);
+                if door == Some(Door::Proxied) {
+                    self.plane.client_is_proxied(slot);
+                }
                 self.keep_client(slot, transport);
             }
         }

@@ -86,13 +86,8 @@ impl Builder<'_> {
             });
             self.problems.push(problem);
         }
-        let reachable = |address: &&Address| match address {
-            Address::Tcp(address) => !address.ip().is_loopback(),
-            Address::Unix { .. } => false,
-        };
-        if let (Some(rule), Some(Address::Tcp(address))) =
-            (rules.trusts_others(), listen.postgres.iter().find(reachable))
-        {
+        let reachable = listen.tcp().find(|address| !address.ip().is_loopback());
+        if let (Some(rule), Some(address)) = (rules.trusts_others(), reachable) {
             let (file, line) = (&rule.place.file, rule.place.line);
             let notice = format!(
                 "{file}:{line} is trust: who comes from there to {address} may come in unasked"

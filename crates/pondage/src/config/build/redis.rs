@@ -93,6 +93,9 @@ impl Builder<'_> {
             if listen.postgres.contains(&crate::config::Address::Tcp(*address)) {
                 return Some((*address, "postgres"));
             }
+            if listen.proxied.contains(address) {
+                return Some((*address, "proxied"));
+            }
             (listen.http == Some(*address)).then_some((*address, "http"))
         });
         if let Some((address, other)) = twice {

@@ -394,6 +394,34 @@ error[P0110]: `tls_negotiation = "direct"` leaves no way back to a connection wi
 "#,
     ),
     (
+        "[databases.app]\n[listen]\nproxied = [\"0.0.0.0:6434\", \"127.0.0.1:6432\"]\n",
+        r#"
+error[P0114]: `proxied` and `postgres` both listen on 127.0.0.1:6432
+  --> pondage.toml:3:11
+  |
+3 | proxied = ["0.0.0.0:6434", "127.0.0.1:6432"]
+  |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
+error[P0111]: `proxied` needs `proxies`: whose word counts?
+  --> pondage.toml:3:11
+  |
+3 | proxied = ["0.0.0.0:6434", "127.0.0.1:6432"]
+  |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  = help: list where the proxies are, such as `proxies = ["10.0.0.0/8"]`
+"#,
+    ),
+    (
+        "[databases.app]\n[listen]\nproxied = \"127.0.0.1:6434\"\nproxies = [\"10.0.0.0/33\"]\n",
+        r#"
+error[P0123]: `proxies` has "10.0.0.0/33", which is no network
+  --> pondage.toml:4:11
+  |
+4 | proxies = ["10.0.0.0/33"]
+  |           ^^^^^^^^^^^^^^^
+  = help: such as "10.1.0.0/16" or "fd00::/8", or "10.1.2.3" for one address
+"#,
+    ),
+    (
         "[runtime]\nmax_clients = 5\n",
         r#"
 error[P0117]: no database is configured

@@ -48,6 +48,7 @@ fn other(row: &Row, file: &str) -> String {
         Kind::SocketAddress => "\"127.0.0.1:7001\"".to_owned(),
         Kind::SocketAddresses => "[\"127.0.0.1:7002\"]".to_owned(),
         Kind::Names => "[\"somebody\"]".to_owned(),
+        Kind::Networks => "[\"10.0.0.0/8\"]".to_owned(),
         Kind::Mirrors => "[\"orders COLUMNS (id, total)\"]".to_owned(),
         Kind::Caches => "[\"one FROM SELECT a FROM t WHERE id = 5\"]".to_owned(),
         Kind::Numbers => "[3, 5]".to_owned(),
@@ -80,6 +81,7 @@ fn company(section: Section, name: &str, file: &str) -> String {
         (Section::ListenTls, "key") => format!("cert = \"{file}\"\n"),
         (Section::Database, "tls_cert") => format!("tls_key = \"{file}\"\n"),
         (Section::Database, "tls_key") => format!("tls_cert = \"{file}\"\n"),
+        (Section::Listen, "proxied") => "proxies = [\"10.0.0.1\"]\n".to_owned(),
         (Section::Database, "tls_negotiation") => "tls_mode = \"require\"\n".to_owned(),
         (Section::Database, "split_reads") => {
             "host = \"a,b\"\ntarget_session_attrs = \"primary\"\n".to_owned()

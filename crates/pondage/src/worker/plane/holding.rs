@@ -11,7 +11,6 @@ use super::timers::plain;
 use super::{Place, Plane, PoolState, Preparing, ServerConn, OUT_BYTES_HIGH};
 use crate::config::PoolMode;
 use crate::control::messages::PoolName;
-use crate::link::Ends;
 use crate::session::client::{Client, Hold};
 use crate::session::login::Refused;
 use crate::worker::holders::{Holder, HoldingClient};
@@ -118,11 +117,7 @@ impl Plane {
         let Some(client) = &holder.client else {
             return format!("; oldest holder: {state} for {:.0} s", seconds(*state_since));
         };
-        let HoldingClient { id, user, application_name, ends } = client;
-        let from = match ends {
-            Ends::Tcp { remote, .. } => remote.to_string(),
-            Ends::Unix { .. } => "a Unix socket".to_owned(),
-        };
+        let HoldingClient { id, user, application_name, ends: from } = client;
         let other = match holder.pool == pool.name {
             true => String::new(),
             false => format!(" of database \"{}\"", holder.pool.database),

@@ -31,6 +31,9 @@ impl Plane {
     pub(super) fn login_input(&mut self, slot: u32, bytes: &[u8]) -> usize {
         let client = &mut self.clients[slot];
         let Phase::LoggingIn(login) = &mut client.phase else { return 0 };
+        if login.awaits_proxy {
+            return self.proxy_header(slot, bytes);
+        }
         if login.awaits_first_packet() {
             return self.first_packet(slot, bytes);
         }
@@ -436,7 +439,7 @@ impl Plane {
         if self.config.telemetry.log_connections {
             let client = &self.clients[slot];
             let pool = &self.pools[client.pool as usize];
-            tracing::info!(event = "client_login", client_id = client.id,
+            tracing::info!(event = "client_login", client_id = client.id, addr = %client.ends,
                 db = %pool.name.database, user = %user_of(client, pool),
                 app = client.settings.get("application_name").unwrap_or(""));
         }
@@ -503,8 +506,9 @@ impl Plane {
                 pool.map(|pool| user_of(client, pool).to_owned()).unwrap_or_default()
             }
         };
-        tracing::warn!(event = "client_refused", client_id = self.clients[slot].id, user = %user,
-            sqlstate = refused.code, detail = refused.detail.as_deref(), "{}", refused.message);
+        let client = &self.clients[slot];
+        tracing::warn!(event = "client_refused", client_id = client.id, addr = %client.ends,
+            user = %user, sqlstate = refused.code, detail = refused.detail.as_deref(), "{}", refused.message);
         self.close_client(slot, Some(refused));
     }
 

@@ -30,6 +30,7 @@ mod mirroring;
 mod mishaps;
 mod opening;
 pub mod pins;
+mod proxied;
 mod pulses;
 mod replanning;
 mod replies;
