@@ -6,7 +6,7 @@ use super::batch::{tags, Batch};
 use super::servers::{OneServer, TwoServers};
 use crate::kit::cluster::{APP, APP_PASSWORD};
 use crate::kit::wireclient::Message;
-use crate::kit::{cluster, Config, Gateway, WireClient};
+use crate::kit::{cluster, Address, Config, Gateway, WireClient};
 
 /// Name and value of a ParameterStatus.
 #[track_caller]
@@ -181,4 +181,83 @@ fn a_start_up_parameter_that_the_server_refuses_is_told_to_its_client_only() {
         assert!(["22023", "42704"].contains(&refused.code.as_str()), "{refused:?}");
         assert_eq!(good.one("show timezone"), "UTC");
     }
+}
+
+/// What the client is called in pg_stat_activity while it asks.
+#[track_caller]
+fn called(client: &mut WireClient) -> String {
+    client.one("select application_name from pg_stat_activity where pid = pg_backend_pid()")
+}
+
+#[test]
+fn clients_have_their_addresses_in_their_names_where_that_is_wanted() {
+    let database = cluster().database();
+    let config = Config::of(&database)
+        .set("listen.postgres", ["127.0.0.1:{port}", "unix:{directory}"])
+        .set("pool.pool_size", 1)
+        .set("pool.application_name_add_host", true);
+    let gateway = Gateway::start(config.clone());
+    let client = |address: &Address, more: &[(&str, &str)]| {
+        let mut parameters = vec![("user", APP), ("database", database.name.as_str())];
+        parameters.extend(more);
+        WireClient::try_login(address, APP_PASSWORD, &parameters).expect("logged in")
+    };
+    let mut web = client(&gateway.address(), &[("application_name", "web")]);
+    let mut nameless = client(&gateway.address(), &[]);
+    let unix = Address::unix(gateway.directory.path(), gateway.port);
+    let mut local = client(&unix, &[("application_name", "cron")]);
+    let shown = gateway.show("clients");
+    let expected = |name: &str| {
+        let ours = shown.iter().find(|row| row["application_name"].starts_with(name));
+        let ours = ours.unwrap_or_else(|| panic!("no {name} in {shown:?}"));
+        format!("{name} - {}:{}", ours["addr"], ours["port"])
+    };
+    let (web_name, app_name) = (expected("web"), expected("app"));
+    assert!(web_name.starts_with("web - 127.0.0.1:"), "{web_name}");
+    assert_eq!(web.parameters["application_name"], web_name);
+    // One server for all three, in whichever order.
+    for _ in 0..3 {
+        assert_eq!(called(&mut web), web_name);
+        assert_eq!(called(&mut nameless), app_name);
+        assert_eq!(called(&mut local), format!("cron - unix:{}", gateway.port));
+    }
+    web.run("begin");
+    assert_eq!(called(&mut web), web_name);
+    web.run("commit");
+
+    // What a client says later is its own affair, as with PgBouncer.
+    web.run("set application_name = 'mine'");
+    assert_eq!(called(&mut nameless), app_name);
+    assert_eq!(called(&mut web), "mine");
+
+    // PostgreSQL shows 63 bytes: the address is among them.
+    let long = "n".repeat(63);
+    let mut long = client(&gateway.address(), &[("application_name", &long)]);
+    let name = called(&mut long);
+    assert!(name.len() == 63 && name.contains("nnn - 127.0.0.1:"), "{name}");
+    for client in [web, nameless, local, long] {
+        client.terminate();
+    }
+
+    // RELOAD switches it for those who come.
+    gateway.rewrite(config.set("pool.application_name_add_host", false));
+    gateway.console().run("reload");
+    let mut web = client(&gateway.address(), &[("application_name", "web")]);
+    assert_eq!(called(&mut web), "web");
+}
+
+#[test]
+fn a_clients_address_is_in_its_name_in_session_mode_too() {
+    let database = cluster().database();
+    let config = Config::of(&database)
+        .set("pool.mode", "session")
+        .set("pool.application_name_add_host", true)
+        .set(&format!("databases.{}.application_name", database.name), "pooled");
+    let gateway = Gateway::start(config);
+    let mut first = gateway.client(&database);
+    let name = called(&mut first);
+    assert!(name.starts_with("pooled - 127.0.0.1:"), "{name}");
+    let mut second = gateway.client(&database);
+    assert_ne!(called(&mut second), name);
+    assert_eq!(called(&mut first), name);
 }

@@ -540,6 +540,7 @@ impl Builder<'_> {
             transaction_timeout: values.duration("transaction_timeout"),
             idle_transaction_timeout: values.duration("idle_transaction_timeout"),
             client_idle_timeout: values.duration("client_idle_timeout"),
+            application_name_add_host: values.flag("application_name_add_host"),
             listen: values.text("listen").and_then(|word| ListenMode::from_name(&word)),
             coalesce: values.text("coalesce").and_then(|word| Coalesce::from_name(&word)),
             prepare_simple: values.flag("prepare_simple"),

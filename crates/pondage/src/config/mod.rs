@@ -375,6 +375,7 @@ pub struct PoolOptions {
     pub transaction_timeout: Option<Duration>,
     pub idle_transaction_timeout: Option<Duration>,
     pub client_idle_timeout: Option<Duration>,
+    pub application_name_add_host: Option<bool>,
     pub listen: Option<ListenMode>,
     pub coalesce: Option<Coalesce>,
     pub prepare_simple: Option<bool>,
@@ -535,6 +536,8 @@ pub struct PoolConfig {
     pub transaction_timeout: Duration,
     pub idle_transaction_timeout: Duration,
     pub client_idle_timeout: Duration,
+    /// PostgreSQL is told of clients' addresses in their application_name.
+    pub application_name_add_host: bool,
     pub listen: ListenMode,
     pub coalesce: Coalesce,
     /// Simple queries seen often are sent as prepared statements.

@@ -244,6 +244,7 @@ pub mod default {
     pub const CLIENT_IDLE_TIMEOUT: Duration = Duration::ZERO;
     pub const LISTEN: ListenMode = ListenMode::Shared;
     pub const COALESCE: Coalesce = Coalesce::Batch;
+    pub const APPLICATION_NAME_ADD_HOST: bool = false;
     pub const PREPARE_SIMPLE: bool = true;
     pub const COALESCE_WRITES: bool = false;
     pub const COALESCE_DEPTH: u32 = 64;
@@ -534,6 +535,11 @@ pub static TABLE: &[Row] = &[
     row(POOLS, "client_idle_timeout", NEVER, Preset::Duration(default::CLIENT_IDLE_TIMEOUT),
         &["client_idle_timeout"],
         "A client that is idle outside of a transaction for longer is closed."),
+    row(POOLS, "application_name_add_host", Kind::Flag,
+        Preset::Flag(default::APPLICATION_NAME_ADD_HOST), &["application_name_add_host"],
+        "The application_name with which a client begins becomes `name - address:port`, so that \
+         PostgreSQL's views and log have its address. Clients with different names don't share \
+         trips ([why](pooling.md#clients-addresses))."),
     row(POOLS, "listen", Kind::Choice(ListenMode::WORDS), Preset::Text(default::LISTEN.name()), &[],
         "LISTEN in transaction and statement mode. `shared`: one connection of the database \
          listens for all clients ([LISTEN](pooling.md#listen)); `server`: the server that runs it \

@@ -123,6 +123,10 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
             default::IDLE_TRANSACTION_TIMEOUT
         ),
         client_idle_timeout: nearest!(client_idle_timeout, default::CLIENT_IDLE_TIMEOUT),
+        application_name_add_host: nearest!(
+            application_name_add_host,
+            default::APPLICATION_NAME_ADD_HOST
+        ),
         listen: nearest!(listen, default::LISTEN),
         coalesce: nearest!(coalesce, default::COALESCE),
         prepare_simple: nearest!(prepare_simple, default::PREPARE_SIMPLE),

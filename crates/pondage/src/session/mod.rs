@@ -2,6 +2,7 @@
 //!
 //! Nothing here has a socket or a clock; a worker's plane owns the sessions and moves the bytes.
 
+pub mod address_name;
 pub mod cache_commands;
 pub mod cancel_key;
 pub mod client;

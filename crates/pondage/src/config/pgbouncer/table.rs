@@ -102,7 +102,7 @@ const ONE_PROCESS: &str = "not needed: the workers of one process share addresse
 /// `[pgbouncer]`, in the order of SHOW CONFIG.
 pub(super) static MAIN: &[Known] = &[
     taken("admin_users", Section::Auth, "admin_users", Turn::Same),
-    ignored("application_name_add_host", "missing: SHOW CLIENTS has the addresses of clients"),
+    taken("application_name_add_host", POOL, "application_name_add_host", Turn::Flag),
     joined("auth_dbname", "`auth.query_database`"),
     joined("auth_file", "`auth.users_file`"),
     joined("auth_hba_file", "`auth.hba_file`, with `auth_type = hba`"),

@@ -161,6 +161,7 @@ pub fn pool(upstream: Upstream) -> PoolConfig {
         transaction_timeout: never,
         idle_transaction_timeout: never,
         client_idle_timeout: never,
+        application_name_add_host: false,
         listen: ListenMode::Shared,
         coalesce: Coalesce::Batch,
         prepare_simple: true,

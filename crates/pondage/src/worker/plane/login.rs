@@ -358,6 +358,7 @@ impl Plane {
         pool.totals.client_login_count += 1;
         self.reads_begin(slot, at);
         self.split_begins(slot, at);
+        self.name_by_address(slot, at);
         let client = &mut self.clients[slot];
         client.pool = at;
         client.guest = guest;

@@ -28,6 +28,7 @@ mod login;
 mod mentions;
 mod mirroring;
 mod mishaps;
+mod naming;
 mod opening;
 pub mod pins;
 mod proxied;
