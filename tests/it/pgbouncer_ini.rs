@@ -46,7 +46,13 @@ fn an_ini_serves_psql_in_every_way_to_log_in() {
     let database = cluster().database();
     for method in ["trust", "any", "plain", "md5", "scram-sha-256"] {
         let main = format!("auth_type = {method}");
-        let gateway = Gateway::start_ini(|port, at| ini((port, at), &database, "", &main));
+        // `any` needs a user in every database.
+        let user = format!("user={APP}");
+        let line = if method == "any" { user.as_str() } else { "" };
+        let gateway = Gateway::start_ini(|port, at| {
+            let text = ini((port, at), &database, line, &main);
+            text.replace("* = ", &format!("* = {line} "))
+        });
         let said = Tool::psql(&gateway, &database).args(["-c", "select 'hello', 1"]).run();
         assert_eq!(said, "hello|1\n", "{method}");
         assert_eq!(mode_of(&gateway, &database), "session");
@@ -66,6 +72,73 @@ fn an_ini_serves_psql_in_every_way_to_log_in() {
     }
 }
 
+/// Whoever called himself by a name that no list has came in by `trust`.
+#[test]
+fn trust_is_for_users_that_are_known_and_any_for_the_databases_own() {
+    let database = cluster().database();
+    database.run("create table secrets(name text, secret text)");
+    database.run("insert into secrets values ('ann', 'whatever')");
+    let name = database.name.as_str();
+    let log_in = |gateway: &Gateway, user: &str, database: &str| {
+        let parameters = [("user", user), ("database", database)];
+        WireClient::try_login(&gateway.address(), "", &parameters)
+    };
+    let stranger = "\"trust\" authentication failed for user \"stranger\"";
+    let line = format!("user={APP}");
+    let trust = "auth_type = trust\n[users]\nlimited = pool_size=3\n";
+    let gateway = Gateway::start_ini(|port, at| ini((port, at), &database, &line, trust));
+    log_in(&gateway, SUPERUSER, name).expect("it is in the list").run("select 1");
+    // A name in `[users]` alone makes nobody known.
+    for user in ["stranger", "limited"] {
+        let complaint = log_in(&gateway, user, name).err().expect("unknown");
+        assert_eq!(complaint.code, "28000");
+        assert_eq!(complaint.message.replace(user, "stranger"), stranger);
+        assert!(complaint.hint.ends_with("[P0219]"), "{complaint:?}");
+    }
+    drop(gateway);
+    // One that the query finds is known, too.
+    let query = "select name, secret from public.secrets where name = $1";
+    let main = format!("auth_type = trust\nauth_user = {SUPERUSER}\nauth_query = {query}");
+    let gateway = Gateway::start_ini(|port, at| ini((port, at), &database, &line, &main));
+    log_in(&gateway, "ann", name).expect("it is looked up").run("select 1");
+    let complaint = log_in(&gateway, "stranger", name).err().expect("unknown");
+    assert_eq!(complaint.message, stranger);
+    drop(gateway);
+    // With `any` everybody is whom the database says; without that nobody comes in.
+    let gateway =
+        Gateway::start_ini(|port, at| ini((port, at), &database, &line, "auth_type = any"));
+    let mut client = log_in(&gateway, "stranger", name).expect("anybody");
+    assert_eq!(client.one("select current_user"), APP);
+    let mut console = log_in(&gateway, "whoever", "pgbouncer").expect("an administrator");
+    let clients = console.table("show clients");
+    let client = clients.iter().find(|row| row["database"] == name).expect("a row");
+    assert_eq!(client["user"], APP);
+    console.run("reload");
+    let complaint = log_in(&gateway, SUPERUSER, "template1").err().expect("no user there");
+    assert_eq!(complaint.code, "28000");
+    assert!(complaint.hint.ends_with("[P0220]"), "{complaint:?}");
+}
+
+#[test]
+fn scram_of_an_ini_is_never_md5() {
+    let database = cluster().database();
+    let text = |port, at: &Path| {
+        let text = ini((port, at), &database, "", "auth_type = scram-sha-256");
+        let hash = "\"hashed\" \"md51a24d5231e5b35504f6501bbdf87b4f6\"\n";
+        let users = at.join("userlist.txt");
+        let list = std::fs::read_to_string(&users).expect("the list");
+        std::fs::write(&users, list + hash).expect("the list");
+        text
+    };
+    let gateway = Gateway::start_ini(text);
+    let mut client = WireClient::connect(&gateway.address());
+    let parameters = [("user", "hashed"), ("database", database.name.as_str())];
+    client.put(|out| wire::pg::startup::put_startup(out, 0, &parameters));
+    let asked = client.expect(wire::pg::backend::tag::AUTHENTICATION);
+    let asked = wire::pg::backend::auth(&asked.body).expect("a request");
+    assert!(matches!(asked, wire::pg::backend::Auth::Sasl(_)), "{asked:?}");
+}
+
 #[test]
 fn an_ini_finds_users_by_its_query() {
     let database = cluster().database();
@@ -76,6 +149,47 @@ fn an_ini_finds_users_by_its_query() {
     let mut client = WireClient::login(&gateway.address(), "ini user", "found", &database.name);
     assert_eq!(client.one("select current_user"), APP);
     assert_eq!(mode_of(&gateway, &database), "transaction");
+}
+
+#[test]
+fn databases_of_an_ini_have_users_of_their_own() {
+    let (one, two) = (cluster().database(), cluster().database());
+    for (database, secret) in [(&one, "one"), (&two, "two")] {
+        database.run("create table secrets(name text, secret text)");
+        database.run(&format!("insert into secrets values ('ann', '{secret}')"));
+    }
+    let server = cluster().port;
+    let forced = format!("host=127.0.0.1 port={server} user={APP} password='{APP_PASSWORD}'");
+    let query = "select name, secret from public.secrets where name = $1";
+    let databases = format!(
+        "first = {forced} dbname={} auth_user={SUPERUSER} auth_query='{query}'\n\
+         second = {forced} dbname={} auth_user={SUPERUSER}\n\
+         third = {forced} dbname={} auth_user={SUPERUSER} auth_dbname=second\n\
+         fourth = {forced} dbname={} auth_user={SUPERUSER} auth_dbname=nowhere\n\
+         fifth = {forced} dbname={}\n",
+        one.name, two.name, one.name, one.name, one.name
+    );
+    let gateway = Gateway::start_ini(|port, at| {
+        let main = format!("auth_type = md5\nauth_query = {query}");
+        let text = ini((port, at), &one, "", &main);
+        let list = text.lines().filter(|line| !line.starts_with(['%', '*'])).collect::<Vec<_>>();
+        list.join("\n").replace("[databases]", &format!("[databases]\n{databases}"))
+    });
+    let log_in = |password: &str, database: &str| {
+        let parameters = [("user", "ann"), ("database", database)];
+        WireClient::try_login(&gateway.address(), password, &parameters)
+    };
+    for (database, right, wrong) in
+        [("first", "one", "two"), ("second", "two", "one"), ("third", "two", "one")]
+    {
+        let mut client = log_in(right, database).unwrap_or_else(|no| panic!("{database}: {no:?}"));
+        assert_eq!(client.one("select current_user"), APP);
+        assert_eq!(log_in(wrong, database).err().expect("wrong").code, "28P01", "{database}");
+    }
+    let complaint = log_in("one", "fourth").err().expect("nowhere");
+    let detail = "authentication database \"nowhere\" is not configured";
+    assert_eq!((complaint.code.as_str(), complaint.detail.as_str()), ("08006", detail));
+    assert_eq!(log_in("one", "fifth").err().expect("nobody asks").code, "28P01");
 }
 
 #[test]

@@ -347,6 +347,7 @@ impl Workers {
                 config: self.config.clone(),
                 shared: shared.clone(),
                 caches: caches.clone(),
+                common: common.clone(),
                 epoch,
                 tls_ready: self.tls_ready,
             });

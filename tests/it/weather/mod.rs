@@ -19,3 +19,4 @@ mod proxied;
 mod server_tls;
 mod session_starts;
 mod tls_versions;
+mod users_of_databases;

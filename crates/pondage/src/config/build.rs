@@ -15,15 +15,16 @@ use super::settings::{Layer, Named, Scope, Setting, Settings};
 use super::source::Source;
 use super::value::{escaped, is_name, Value};
 use super::{
-    Address, Auth, AuthMethod, AuthQuery, CacheConfig, CacheMode, Calls, ChannelBinding, Coalesce,
-    Database, Freshness, Listen, ListenMode, ListenTls, ListenTlsMode, LogFormat, PoolMode,
-    PoolOptions, ProcedureOptions, Redis, Runtime, ServerProtocol, ServerTls, ServerTlsMode,
-    Telemetry, UpstreamOptions, User,
+    Address, Auth, AuthMethod, CacheConfig, CacheMode, Calls, ChannelBinding, Coalesce, Database,
+    Freshness, Listen, ListenMode, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions,
+    ProcedureOptions, Redis, Runtime, ServerProtocol, ServerTls, ServerTlsMode, Telemetry,
+    UpstreamOptions, User,
 };
 
 mod admission;
 mod cache;
 mod hosts;
+mod lookups;
 mod procedures;
 mod proxied;
 mod redis;
@@ -307,8 +308,10 @@ impl Builder<'_> {
             .and_then(|word| AuthMethod::from_name(&word))
             .unwrap_or(default::AUTH_METHOD);
         let users_file = values.path("users_file");
+        let known_users_only = values.flag("known_users_only").unwrap_or(default::KNOWN_USERS_ONLY);
         let (admin_users, stats_users) = (values.names("admin_users"), values.names("stats_users"));
         let query = self.auth_query(&scope);
+        self.check_lonely_query(&scope);
         let mut file_users = BTreeMap::new();
         if let (Some(path), Some(given)) = (&users_file, settings.get(&scope, "users_file")) {
             match files::read(path) {
@@ -319,12 +322,13 @@ impl Builder<'_> {
                 },
             }
         }
-        if method == AuthMethod::Trust {
+        if matches!(method, AuthMethod::Trust | AuthMethod::Any) {
             self.check_trust(&scope, listen);
         }
         let (hba, maps, ident_map) = self.admission(method, listen);
         Auth {
             method,
+            known_users_only,
             file_users,
             users_file,
             hba,
@@ -344,7 +348,12 @@ impl Builder<'_> {
             return;
         };
         if method.layer > Layer::Implied {
-            let notice = format!("auth.method is trust: whoever reaches {address} may come in");
+            let notice = match &method.value {
+                Value::Text(word) if word == AuthMethod::Any.name() => format!(
+                    "auth.method is any: whoever reaches {address} may come in, and use the console"
+                ),
+                _ => format!("auth.method is trust: whoever reaches {address} may come in"),
+            };
             self.notices.push(notice);
             return;
         }
@@ -354,36 +363,6 @@ impl Builder<'_> {
             .help("put a user and a password into the URL: clients log in with them")
             .help("or listen on 127.0.0.1, or set PONDAGE_AUTH__METHOD=trust");
         self.complain(method, problem);
-    }
-
-    fn auth_query(&mut self, scope: &Scope) -> Option<AuthQuery> {
-        let settings = self.settings;
-        let values = self.values(scope);
-        let (user, sql) = (values.text("query_user"), values.text("query"));
-        let database = values.text("query_database");
-        let cache = values.duration("query_cache").unwrap_or(default::AUTH_QUERY_CACHE);
-        let Some(user) = user else {
-            for name in ["query", "query_database"] {
-                let lonely = !settings.has(scope, "query_user");
-                if let Some(given) = settings.get(scope, name).filter(|_| lonely) {
-                    let message = format!("`{name}` needs `query_user`");
-                    self.complain(given, Problem::new(Code::MissingValue, message));
-                }
-            }
-            return None;
-        };
-        if let (Some(given), Some(sql)) = (settings.get(scope, "query"), &sql) {
-            if !sql.contains("$1") {
-                let message = "`query` has no $1, which stands for the name of the user";
-                self.complain(given, Problem::new(Code::BadValue, message));
-            }
-        }
-        Some(AuthQuery {
-            sql: sql.unwrap_or_else(|| default::AUTH_QUERY.to_owned()),
-            user,
-            database,
-            cache,
-        })
     }
 
     fn telemetry(&mut self) -> Telemetry {
@@ -450,6 +429,7 @@ impl Builder<'_> {
         let (host, port, several) = self.hosts(scope);
         let negotiation = self.tls_negotiation(scope);
         let versions = self.tls_versions(scope, "tls_min_version", "tls_max_version");
+        let auth_query = self.auth_query(scope);
         let values = self.values(scope);
         let mode = values.text("tls_mode").and_then(|word| ServerTlsMode::from_name(&word));
         let mode = mode.unwrap_or(default::SERVER_TLS_MODE);
@@ -483,6 +463,7 @@ impl Builder<'_> {
             max_client_connections: values.limit("max_client_connections"),
             max_server_connections: values.limit("max_server_connections"),
             disabled: values.flag("disabled").unwrap_or(default::DISABLED),
+            auth_query,
             caches: self.caches(scope),
             mirrors: self.mirrors(scope),
         }

@@ -173,10 +173,14 @@ pub struct Runtime {
 pub enum AuthMethod {
     /// SCRAM-SHA-256; a secret that can't do it (md5) falls back to md5 as PostgreSQL's `md5` does.
     Scram,
+    /// SCRAM-SHA-256 and nothing else.
+    ScramOnly,
     Md5,
     /// The password in clear text (inside TLS, one hopes).
     Password,
     Trust,
+    /// The same, and a client is whom its database works as.
+    Any,
     /// The subject of the client's certificate is its user's name, or mapped to it.
     Cert,
     /// So is the owner of the process at the other end of a Unix socket.
@@ -188,6 +192,8 @@ pub enum AuthMethod {
 #[derive(Debug, Clone)]
 pub struct Auth {
     pub method: AuthMethod,
+    /// Nobody comes in whose secret is known nowhere, also where none has to be shown.
+    pub known_users_only: bool,
     /// Users of `users_file`, read with the configuration.
     pub file_users: BTreeMap<String, Secret>,
     pub users_file: Option<PathBuf>,
@@ -197,7 +203,7 @@ pub struct Auth {
     pub maps: Arc<Maps>,
     /// The map that the methods `cert` and `peer` use.
     pub ident_map: Option<String>,
-    /// `SELECT user, secret [, valid_until] ... WHERE user = $1`, run as `query_user`.
+    /// For users of the console; databases have theirs, which may be this one.
     pub query: Option<AuthQuery>,
     /// May run every console command.
     pub admin_users: Vec<String>,
@@ -205,11 +211,12 @@ pub struct Auth {
     pub stats_users: Vec<String>,
 }
 
-#[derive(Debug, Clone)]
+/// `SELECT user, secret [, valid_until] ... WHERE user = $1`, run as `user`.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthQuery {
-    pub sql: String,
+    pub sql: Arc<str>,
     pub user: String,
-    /// The upstream database it runs in; none: the one the client asks for.
+    /// Where it runs, as clients name it; none: in the one the client asks for.
     pub database: Option<String>,
     /// How long what it has found is used. Zero: once.
     pub cache: Duration,
@@ -233,6 +240,8 @@ pub struct Database {
     pub max_client_connections: Option<u32>,
     pub max_server_connections: Option<u32>,
     pub disabled: bool,
+    /// Who it is asked for users that are nowhere else.
+    pub auth_query: Option<AuthQuery>,
     /// Of statements that are named in the configuration.
     pub caches: Vec<Definition>,
     /// Tables that are mirrored whatever is asked.
@@ -594,6 +603,22 @@ impl Config {
     /// By whom that pool is named.
     pub fn pool_user<'a>(&'a self, database: &str, user: &'a str) -> &'a str {
         resolve::pool_user(self, database, user)
+    }
+
+    /// How users are looked up that the configuration does not have, when a client asks for
+    /// `database`.
+    pub fn auth_query(&self, database: &str) -> Option<&AuthQuery> {
+        resolve::auth_query(self, database)
+    }
+
+    /// What the look-up of a console's user lives by, if there is any.
+    pub fn console_pool(&self, console: &str) -> Option<Arc<PoolConfig>> {
+        resolve::console(self, console)
+    }
+
+    /// PgBouncer's way of things.
+    pub fn is_ini(&self) -> bool {
+        self.inputs.is_ini()
     }
 
     /// How many clients may log in as this user.

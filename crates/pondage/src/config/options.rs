@@ -215,6 +215,7 @@ pub mod default {
     pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
     pub const AUTH_METHOD: AuthMethod = AuthMethod::Scram;
+    pub const KNOWN_USERS_ONLY: bool = false;
     /// With `query_user` and without `query`.
     pub const AUTH_QUERY: &str = "SELECT rolname, rolpassword, rolvaliduntil \
                                   FROM pg_catalog.pg_authid WHERE rolname = $1 AND rolcanlogin";
@@ -434,10 +435,15 @@ pub static TABLE: &[Row] = &[
         Preset::Text(default::AUTH_METHOD.name()), &["auth_type"],
         "How clients log in. `scram` is SCRAM-SHA-256; a user whose stored secret is an md5 hash \
          is asked for md5 instead, because a hash can't do SCRAM. `password` is clear text: only \
-         inside TLS. `trust` lets everybody in. `cert`: the certificate that the client shows, \
+         inside TLS. `scram-sha-256` never becomes md5. `trust` lets everybody in; `any`, too, and a \
+         client is whom its database has as `user`, or an administrator at the console. `cert`: the certificate that the client shows, \
          signed by `client_ca` of `[listen.tls]`, has the user's name as its common name. `peer`: \
          the process at the other end of a Unix socket runs as a user of that name. `hba`: as \
          `hba_file` says."),
+    row(AUTH, "known_users_only", Kind::Flag, Preset::Flag(default::KNOWN_USERS_ONLY), &[],
+        "Where nothing is asked for (`trust`, `cert`, `peer`), a user still has to be one whose \
+         secret the configuration, the users file or the database has. PgBouncer's way, and so \
+         that of an ini file."),
     row(AUTH, "hba_file", Kind::Path, Preset::None, &["auth_hba_file"],
         "Who may come in from where and how, in the format of PostgreSQL's `pg_hba.conf`, for \
          the method `hba`."),
@@ -456,9 +462,11 @@ pub static TABLE: &[Row] = &[
          name, secret and, if there is a third column, until when the secret is valid. With \
          `query_user` alone, `pg_authid` is asked."),
     row(AUTH, "query_user", Kind::Name, Preset::None, &["auth_user"],
-        "The user that runs `query`."),
+        "The user that runs `query`. Databases may have queries of their own: `auth_query` and what \
+         follows it there."),
     row(AUTH, "query_database", Kind::Name, Preset::None, &["auth_dbname"],
-        "The database that runs `query`; without it, the one the client asks for."),
+        "The database that runs `query`, as clients name it; without it, the one the client asks \
+         for."),
     row(AUTH, "query_cache", Kind::Duration { zero: Some("not at all") },
         Preset::Duration(default::AUTH_QUERY_CACHE), &[],
         "How long what `query` has found is used again. A password that is changed meanwhile, or a \
@@ -644,6 +652,14 @@ pub static TABLE: &[Row] = &[
         "Run on every new server before its first client."),
     row(DATABASE, "application_name", Kind::Text, Preset::None, &[],
         "application_name of servers that no client has named yet."),
+    row(DATABASE, "auth_query", Kind::Text, Preset::None, &["auth_query"],
+        "As `auth.query`, for clients of this database; without it, `auth.query`."),
+    row(DATABASE, "auth_query_user", Kind::Name, Preset::None, &["auth_user"],
+        "The user that runs it; without it, `auth.query_user`."),
+    row(DATABASE, "auth_query_database", Kind::Name, Preset::None, &["auth_dbname"],
+        "The database that runs it, as clients name it; without it, `auth.query_database`."),
+    row(DATABASE, "auth_query_cache", Kind::Duration { zero: Some("not at all") }, Preset::None, &[],
+        "How long what it has found is used again; without it, `auth.query_cache`."),
     row(DATABASE, "disabled", Kind::Flag, Preset::Flag(default::DISABLED), &[],
         "Refuse new clients."),
     row(DATABASE, "caches", Kind::Caches, Preset::NoNames, &[],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::options::default;
-use super::{CacheMode, Config, PoolConfig, PoolOptions, Refusal, Upstream};
+use super::{AuthQuery, CacheMode, Config, PoolConfig, PoolOptions, Refusal, Upstream};
 use wire::pg::auth::Secret;
 
 /// The pool that the data of Redis clients are behind, with the user of the connections there.
@@ -23,6 +23,21 @@ pub(super) fn stream(config: &Config, name: &str) -> Option<Arc<PoolConfig>> {
     let mut own = PoolConfig::clone(&found);
     own.upstream.password = Some(password.clone());
     Some(Arc::new(own))
+}
+
+/// Users of the console are looked up where `auth.query_database` says so: none is asked for.
+pub(super) fn auth_query<'a>(config: &'a Config, name: &str) -> Option<&'a AuthQuery> {
+    if super::is_console(name) {
+        return config.auth.query.as_ref().filter(|query| query.database.is_some());
+    }
+    let database = config.databases.get(name).or_else(|| config.databases.get("*"))?;
+    database.auth_query.as_ref()
+}
+
+pub(super) fn console(config: &Config, name: &str) -> Option<Arc<PoolConfig>> {
+    let query = auth_query(config, name)?;
+    let found = pool(config, query.database.as_deref()?, &query.user).ok()?;
+    Some(Arc::new(PoolConfig { database: name.to_owned(), ..PoolConfig::clone(&found) }))
 }
 
 /// Whether any pool of a database may cache.

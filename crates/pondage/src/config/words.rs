@@ -38,9 +38,11 @@ words!(DurableAck: Tail = "tail", Each = "each");
 words!(PoolMode: Session = "session", Transaction = "transaction", Statement = "statement");
 words!(AuthMethod:
     Scram = "scram",
+    ScramOnly = "scram-sha-256",
     Md5 = "md5",
     Password = "password",
     Trust = "trust",
+    Any = "any",
     Cert = "cert",
     Peer = "peer",
     Hba = "hba");

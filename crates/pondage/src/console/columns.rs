@@ -45,6 +45,12 @@ const HOSTS: &[Column] = columns! {
     Int8: "probe_us" "probes" "failed_probes" "bans";
 };
 
+const LOOKUPS: &[Column] = columns! {
+    Text: "database" "query_user" "query_database";
+    Int8: "cache_ms" "asked" "known" "failed";
+    Text: "last_error";
+};
+
 const USERS: &[Column] = columns! {
     Text: "name" "pool_size" "reserve_pool_size" "pool_mode";
     Int4: "max_user_connections" "current_connections" "max_user_client_connections"
@@ -240,6 +246,7 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::Procedures => PROCEDURES,
         Show::Channels => CHANNELS,
         Show::Hosts => HOSTS,
+        Show::Lookups => LOOKUPS,
         Show::Pins => PINS,
     })
 }

@@ -16,7 +16,7 @@ use crate::config::{Config, MirrorDefinition, PoolConfig};
 use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToWorker};
 use crate::control::mirrors::{self, Unfit};
-use crate::control::spots;
+use crate::control::{spots, tally};
 use crate::hosts::Role;
 use crate::link::Ends;
 use crate::procedures::{Known, Procedure, Procedures};
@@ -244,6 +244,10 @@ impl Process for Fake {
         self.hosts.lock().expect("not poisoned").clone()
     }
 
+    fn look_ups(&self) -> Vec<tally::Standing> {
+        vec![look_ups("app"), look_ups("reports")]
+    }
+
     fn streams(&self) -> Vec<Standing> {
         self.streams.lock().expect("not poisoned").clone()
     }
@@ -321,6 +325,17 @@ pub fn host(database: &str) -> spots::Standing {
         probes: 9,
         failed_probes: 2,
         bans: 1,
+    }
+}
+
+/// Look-ups of users, of which one has failed.
+pub fn look_ups(database: &str) -> tally::Standing {
+    tally::Standing {
+        database: database.to_owned(),
+        user: "looker".to_owned(),
+        place: Some("users".to_owned()),
+        cache: Duration::from_secs(5),
+        tally: tally::Tally { asked: 7, known: 3, failed: 1, error: Some("away".to_owned()) },
     }
 }
 

@@ -27,7 +27,7 @@ use crate::config::{Code, Config, MirrorDefinition, PoolConfig, Report};
 use crate::control::caches::Registry;
 use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
 use crate::control::mirrors::{self, Unfit};
-use crate::control::spots;
+use crate::control::{spots, tally};
 use crate::procedures::{Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::Standing;
@@ -144,6 +144,9 @@ pub trait Process: Send + Sync + 'static {
 
     /// The hosts of databases that have several.
     fn hosts(&self) -> Vec<spots::Standing>;
+
+    /// What has become of the look-ups of users, where there are any.
+    fn look_ups(&self) -> Vec<tally::Standing>;
 
     /// Tables that somebody wants mirrored.
     fn pins(&self) -> &mirrors::Registry;

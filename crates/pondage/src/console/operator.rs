@@ -214,6 +214,10 @@ impl Operator {
         if !is_console(&who.database) {
             hosts.retain(|host| host.database == who.database);
         }
+        let mut look_ups = self.process.look_ups();
+        if !is_console(&who.database) {
+            look_ups.retain(|row| row.database == who.database);
+        }
         let redis = self.process.redis(show == Show::RedisClients);
         let facts = Facts {
             config: &config,
@@ -225,6 +229,7 @@ impl Operator {
             caches: &caches,
             streams: &streams,
             hosts: &hosts,
+            look_ups: &look_ups,
             mirrors: &mirrors,
             pins: &pins,
             procedures: &procedures,

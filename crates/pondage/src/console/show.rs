@@ -18,7 +18,7 @@ use super::{
 use crate::config::{Config, Host, PoolOptions};
 use crate::control::caches::CacheInfo;
 use crate::control::mirrors::Pin;
-use crate::control::spots;
+use crate::control::{spots, tally};
 use crate::link::Ends;
 use crate::procedures::Procedure;
 use crate::stream::Standing;
@@ -40,6 +40,7 @@ pub struct Facts<'a> {
     pub streams: &'a [Standing],
     /// In order of databases.
     pub hosts: &'a [spots::Standing],
+    pub look_ups: &'a [tally::Standing],
     /// With their databases.
     pub mirrors: &'a [(String, MirrorInfo)],
     /// In order of databases and names.
@@ -98,10 +99,24 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::Channels => channels::rows(facts.workers),
         Show::Streams => facts.streams.iter().map(streams::row).collect(),
         Show::Hosts => facts.hosts.iter().map(hosts::row).collect(),
+        Show::Lookups => facts.look_ups.iter().map(look_ups).collect(),
         Show::Pins => facts.workers.iter().flat_map(pins).collect(),
         Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),
     };
     Some(Table { columns: columns.into(), rows })
+}
+
+fn look_ups(row: &tally::Standing) -> Vec<Value> {
+    vec![
+        Value::text(row.database.clone()),
+        Value::text(row.user.clone()),
+        Value::optional(row.place.clone()),
+        Value::from(u64::try_from(row.cache.as_millis()).unwrap_or(u64::MAX)),
+        Value::from(row.tally.asked),
+        Value::from(row.tally.known),
+        Value::from(row.tally.failed),
+        Value::optional(row.tally.error.clone()),
+    ]
 }
 
 fn config(config: &Config) -> Vec<Vec<Value>> {

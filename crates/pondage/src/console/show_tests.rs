@@ -50,6 +50,7 @@ impl Given {
             pins: &[],
             streams: &[],
             hosts: &[],
+            look_ups: &[fixture::look_ups("app")],
             procedures: &[],
             kept: cache::store::Standing { entries: 7, bytes: 7_000, limit: 9_000, evicted: 3 },
             redis: self.redis.as_ref(),
@@ -292,4 +293,10 @@ fn times_outside_of_the_calendar_do_no_harm() {
     assert_eq!(time(SystemTime::UNIX_EPOCH - Duration::from_secs(5)), "1970-01-01 00:00:00 UTC");
     let far = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 50);
     assert!(time(far).starts_with("9999-12-30"));
+}
+
+#[test]
+fn look_ups_say_who_asks_where_and_why_the_last_failed() {
+    let given = Given::new(Vec::new());
+    assert_eq!(given.show(Show::Lookups), ["'app' 'looker' 'users' 5000 7 3 1 'away'"]);
 }

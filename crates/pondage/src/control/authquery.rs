@@ -1,7 +1,8 @@
 //! Asking a database for the secrets of its users (`auth.query`).
 //!
 //! ```text
-//! look_up -> what is known -> queue of the (server, database, query_user) -> task with one connection
+//! look_up -> what is known -> queue of the (server, database, query_user, query) -> task with one
+//!                                                                                    connection
 //! ```
 //!
 //! The connection is the control plane's own. Nothing of a client ever reaches it but the name it
@@ -15,14 +16,18 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, Semaphore};
 use tokio::time::Instant;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{config, Client, Row, Statement};
 use wire::pg::auth::Secret;
 
 use super::dial::{Deadline, DialError, Dialer};
-use super::secrets::{Answer, Ask, Found, Secrets, Until, ENTRIES_MAX};
+use super::secrets::{Answer, Ask, Found, Name, Secrets, Until, ENTRIES_MAX};
+use super::tally::Tallies;
 use super::transport::AsItIs;
-use crate::config::{AuthQuery, ChannelBinding, Config, Host, PoolConfig, SessionAttrs, Upstream};
+use crate::config::{
+    is_console, AuthQuery, ChannelBinding, Config, Host, PoolConfig, ServerTls, SessionAttrs,
+    Upstream,
+};
 
 /// Look-ups that may wait for one connection; one more is refused.
 pub const LOOK_UPS_MAX: usize = 8192;
@@ -61,29 +66,51 @@ enum Failure {
     Other(String),
 }
 
-/// Which connection a look-up needs.
+/// Which connection a look-up needs, and how long its answer is kept: databases where all of it is
+/// the same share both.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
     /// All of them: lists that begin alike may lead to different servers.
     pub hosts: Vec<(Host, u16)>,
     pub database: String,
     pub user: String,
+    /// Who asks for a verified server is not told what another's connection has heard.
+    pub tls: ServerTls,
+    pub sql: Arc<str>,
+    pub cache: Duration,
+}
+
+/// The way to a connection for look-ups.
+struct Line {
+    queries: mpsc::Sender<Query>,
+    /// What is left of [`IN_FLIGHT_MAX`].
+    room: Arc<Semaphore>,
+    used: Instant,
+}
+
+impl Line {
+    fn is_idle(&self) -> bool {
+        self.queries.capacity() == LOOK_UPS_MAX && self.room.available_permits() == IN_FLIGHT_MAX
+    }
 }
 
 /// The connections for look-ups.
 pub struct AuthQueries {
     dialer: Arc<Dialer>,
     /// A plain mutex: held for a look or an insertion, never across an await.
-    queues: Mutex<HashMap<Key, mpsc::Sender<Query>>>,
+    lines: Mutex<HashMap<Arc<Key>, Line>>,
     secrets: Secrets,
+    pub tallies: Tallies,
 }
 
 impl AuthQueries {
     pub fn new(dialer: Arc<Dialer>) -> AuthQueries {
-        AuthQueries { dialer, queues: Mutex::default(), secrets: Secrets::default() }
+        let (lines, secrets) = (Mutex::default(), Secrets::default());
+        AuthQueries { dialer, lines, secrets, tallies: Tallies::default() }
     }
 
-    /// Asks the database of `pool` for the secret of `user`; `again`: what is known does not count.
+    /// Asks the database of `pool`, or the one that it names for that, for the secret of `user`;
+    /// `again`: what is known does not count.
     ///
     /// # Errors
     /// A line that a client may see: it names no address. The log has the whole story.
@@ -94,10 +121,23 @@ impl AuthQueries {
         user: String,
         again: bool,
     ) -> Result<LookedUp, String> {
-        let Some(query) = &config.auth.query else {
+        let answer = self.answer(config, pool, user, again).await;
+        self.tallies.count(config, &pool.database, &answer);
+        answer
+    }
+
+    async fn answer(
+        &self,
+        config: &Config,
+        pool: &PoolConfig,
+        user: String,
+        again: bool,
+    ) -> Result<LookedUp, String> {
+        // A reload may have taken it away since.
+        let Some(query) = config.auth_query(&pool.database) else {
             return Err("no auth.query is configured".to_owned());
         };
-        let upstream = query_place(config, query, pool);
+        let upstream = query_place(config, query, pool)?;
         let limit = match pool.connect_timeout {
             Duration::ZERO => LIMIT_DEFAULT,
             limit => limit,
@@ -106,8 +146,11 @@ impl AuthQueries {
             hosts: upstream.hosts(),
             database: upstream.database.clone(),
             user: upstream.user.clone(),
+            tls: upstream.tls.clone(),
+            sql: query.sql.clone(),
+            cache: query.cache,
         };
-        let name = (key, user);
+        let name = (Arc::new(key), user);
         let found = |found: Found, kept| LookedUp { secret: found.now(), kept };
         match self.secrets.ask(&name, again, Instant::now()) {
             Ask::Known(known) => Ok(found(known, true)),
@@ -124,14 +167,14 @@ impl AuthQueries {
                     Ok(answer) => answer,
                     Err(_) => Err(late(limit)),
                 };
-                asking.secrets.answered(&name, &answer, query.cache, Instant::now());
+                asking.secrets.answered(&name, &answer, name.0.cache, Instant::now());
                 answer.map(|answer| found(answer, false))
             }
         }
     }
 
     /// Runs the query, once more if the connection is lost meanwhile.
-    async fn query(&self, (key, user): &(Key, String), task: &Task) -> Answer {
+    async fn query(&self, (key, user): &Name, task: &Task) -> Answer {
         for _ in 0..2 {
             let (reply, answer) = oneshot::channel();
             self.enqueue(key, task, Query { user: user.clone(), reply })?;
@@ -144,19 +187,27 @@ impl AuthQueries {
         Err(LOST.to_owned())
     }
 
-    fn enqueue(&self, key: &Key, task: &Task, query: Query) -> Result<(), String> {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.retain(|_, queue| !queue.is_closed());
-        if !queues.contains_key(key) && queues.len() >= CONNECTIONS_MAX {
-            return Err(format!("look-ups run in {CONNECTIONS_MAX} databases already"));
+    fn enqueue(&self, key: &Arc<Key>, task: &Task, query: Query) -> Result<(), String> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.retain(|_, line| !line.queries.is_closed());
+        if !lines.contains_key(key) && lines.len() >= CONNECTIONS_MAX {
+            // It ends when nobody sends to it any more.
+            let idle = lines.iter().filter(|(_, line)| line.is_idle());
+            let oldest = idle.min_by_key(|(_, line)| line.used).map(|(key, _)| key.clone());
+            match oldest {
+                Some(oldest) => drop(lines.remove(&oldest)),
+                None => return Err(format!("look-ups run in {CONNECTIONS_MAX} databases already")),
+            }
         }
-        let queue = queues.entry(key.clone()).or_insert_with(|| {
-            let (queue, queries) = mpsc::channel(LOOK_UPS_MAX);
-            tokio::spawn(task.clone().run(self.dialer.clone(), queries));
-            queue
+        let line = lines.entry(key.clone()).or_insert_with(|| {
+            let (queries, receiver) = mpsc::channel(LOOK_UPS_MAX);
+            let room = Arc::new(Semaphore::new(IN_FLIGHT_MAX));
+            tokio::spawn(task.clone().run(self.dialer.clone(), receiver, room.clone()));
+            Line { queries, room, used: Instant::now() }
         });
+        line.used = Instant::now();
         // Its task can't end meanwhile: it runs on this thread.
-        queue
+        line.queries
             .try_send(query)
             .map_err(|_| format!("more than {LOOK_UPS_MAX} users wait to be looked up"))
     }
@@ -164,7 +215,7 @@ impl AuthQueries {
     /// Forgets what was found, and closes every connection when its look-ups are answered (RELOAD).
     pub fn forget(&self) {
         self.secrets.forget();
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -177,7 +228,7 @@ fn late(limit: Duration) -> String {
 /// Somebody looks up a user: when he goes without an answer, those who wait hear so.
 struct Asking<'a> {
     secrets: &'a Secrets,
-    name: &'a (Key, String),
+    name: &'a Name,
 }
 
 impl Drop for Asking<'_> {
@@ -187,30 +238,47 @@ impl Drop for Asking<'_> {
 }
 
 /// Where the query of `pool`'s database runs, and as whom.
-fn query_place(config: &Config, query: &AuthQuery, pool: &PoolConfig) -> Upstream {
-    let mut upstream = pool.upstream.clone();
+fn query_place(config: &Config, query: &AuthQuery, pool: &PoolConfig) -> Result<Upstream, String> {
+    let mut upstream = match &query.database {
+        None if is_console(&pool.database) => return Err(NO_PLACE.to_owned()),
+        None => pool.upstream.clone(),
+        Some(name) => match config.pool(name, &query.user) {
+            Ok(found) if found.disabled => {
+                return Err(format!("authentication database \"{name}\" is disabled"))
+            }
+            Ok(found) => found.upstream.clone(),
+            // PgBouncer wants it configured; the console has no server of its own.
+            Err(_) if config.is_ini() || is_console(&pool.database) => {
+                return Err(format!("authentication database \"{name}\" is not configured"))
+            }
+            Err(_) => Upstream { database: name.clone(), ..pool.upstream.clone() },
+        },
+    };
     if upstream.user != query.user {
         upstream.password = config.secret(&query.user).cloned();
         upstream.user = query.user.clone();
     }
-    if let Some(database) = &query.database {
-        upstream.database = database.clone();
-    }
-    upstream
+    Ok(upstream)
 }
+
+const NO_PLACE: &str = "users of the console are looked up with auth.query_database alone";
 
 #[derive(Clone)]
 struct Task {
     upstream: Upstream,
-    sql: String,
+    sql: Arc<str>,
     limit: Duration,
 }
 
 impl Task {
     /// Answers until the queue is closed or idle, or the connection can't be made again.
-    async fn run(self, dialer: Arc<Dialer>, mut queries: mpsc::Receiver<Query>) {
+    async fn run(
+        self,
+        dialer: Arc<Dialer>,
+        mut queries: mpsc::Receiver<Query>,
+        room: Arc<Semaphore>,
+    ) {
         let mut live: Option<Arc<(Client, Statement)>> = None;
-        let room = Arc::new(Semaphore::new(IN_FLIGHT_MAX));
         while let Ok(Some(query)) = tokio::time::timeout(IDLE_MAX, queries.recv()).await {
             let connected = match live.take().filter(|live| !live.0.is_closed()) {
                 Some(live) => live,
@@ -226,7 +294,10 @@ impl Task {
                 let _permit = permit;
                 let (client, statement) = &*connected;
                 let answer = match client.query(statement, &[&query.user]).await {
-                    Ok(rows) => found(&rows).map_err(Failure::Other),
+                    Ok(rows) => found(&rows, &query.user).map_err(|why| {
+                        tracing::warn!(event = "auth_query_failed", user = query.user, error = why);
+                        Failure::Other(why)
+                    }),
                     Err(error) => {
                         let why = reason(&error);
                         tracing::warn!(event = "auth_query_failed", user = query.user, error = why);
@@ -387,8 +458,22 @@ fn refuse_all(first: Query, mut queries: mpsc::Receiver<Query>, why: &str) {
 
 fn check(statement: &Statement) -> Result<(), String> {
     let columns = statement.columns();
-    if statement.params().len() != 1 || columns.len() < 2 {
-        return Err("auth.query must take one parameter, $1, and give user and secret".to_owned());
+    let params = statement.params().len();
+    if params != 1 {
+        return Err(format!("auth.query must take one parameter, $1, the user; it takes {params}"));
+    }
+    if !(2..=3).contains(&columns.len()) {
+        let count = columns.len();
+        return Err(format!(
+            "auth.query must give two columns, user and secret, or a third, until when the secret \
+             is valid; it gives {count}"
+        ));
+    }
+    for column in &columns[..2] {
+        let (name, kind) = (column.name(), column.type_());
+        if !<&str as FromSql>::accepts(kind) && *kind != Type::UNKNOWN {
+            return Err(format!("the column \"{name}\" of auth.query is {kind}, not text"));
+        }
     }
     match columns.get(2).map(|column| column.type_().clone()) {
         None | Some(Type::TIMESTAMPTZ) => Ok(()),
@@ -396,7 +481,8 @@ fn check(statement: &Statement) -> Result<(), String> {
     }
 }
 
-fn found(rows: &[Row]) -> Answer {
+/// What the rows say of `user`. A secret that is another's is none of his.
+fn found(rows: &[Row], user: &str) -> Answer {
     let nobody = Found { secret: None, until: None };
     let row = match rows {
         [] => return Ok(nobody),
@@ -404,6 +490,14 @@ fn found(rows: &[Row]) -> Answer {
         more => return Err(format!("auth.query gave {} rows, not one", more.len())),
     };
     let unreadable = |_| "auth.query gave columns that are not text".to_owned();
+    match row.try_get::<_, Option<&str>>(0).map_err(unreadable)? {
+        None => return Err("auth.query gave a row whose user is NULL".to_owned()),
+        Some(other) if other != user => {
+            tracing::warn!(event = "auth_query_other", user, other, "it gave another user's row");
+            return Ok(nobody);
+        }
+        Some(_) => {}
+    }
     let Some(stored) = row.try_get::<_, Option<&str>>(1).map_err(unreadable)? else {
         return Ok(nobody);
     };

@@ -38,6 +38,7 @@ pub mod secrets;
 pub mod signals;
 pub mod spots;
 mod succeeding;
+pub mod tally;
 pub mod tls;
 pub mod transport;
 pub mod verify;

@@ -12,7 +12,7 @@ use cache::mirror::held::MirrorInfo;
 use super::caches::Registry;
 use super::messages::{Shutdown, ToWorker};
 use super::mirrors::{self, Unfit};
-use super::{spots, tls, Control};
+use super::{spots, tally, tls, Control};
 use crate::config::{self, CacheMode, Config, MirrorDefinition, PoolConfig};
 use crate::console::{Condition, MirrorMemory, Pending, Process, SetRefused};
 use crate::logging;
@@ -124,6 +124,10 @@ impl Process for Control {
                 self.dialer.spots.standing(name, &database.upstream.hosts())
             })
             .collect()
+    }
+
+    fn look_ups(&self) -> Vec<tally::Standing> {
+        self.auth_queries.tallies.standing(&self.config.load())
     }
 
     fn streams(&self) -> Vec<Standing> {

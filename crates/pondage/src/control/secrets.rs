@@ -5,7 +5,7 @@
 //! which is which.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
@@ -38,7 +38,7 @@ impl Found {
 pub type Answer = Result<Found, String>;
 
 /// A user where it is looked up.
-type Name = (Key, String);
+pub type Name = (Arc<Key>, String);
 
 enum Entry {
     /// Somebody looks it up, for all of these too.
@@ -176,7 +176,7 @@ impl FromSql<'_> for Until {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Host;
+    use crate::config::{Config, Host};
 
     const KEEP: Duration = Duration::from_secs(5);
 
@@ -185,8 +185,14 @@ mod tests {
             hosts: vec![(Host::Tcp("db".to_owned()), 5432)],
             database: "app".to_owned(),
             user: "looker".to_owned(),
+            tls: Config::from_text("[databases.app]").expect("valid").databases["app"]
+                .upstream
+                .tls
+                .clone(),
+            sql: "select $1".into(),
+            cache: KEEP,
         };
-        (key, user.to_owned())
+        (Arc::new(key), user.to_owned())
     }
 
     fn found(password: &str) -> Found {

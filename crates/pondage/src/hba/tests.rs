@@ -157,6 +157,10 @@ fn what_is_wrong_is_told_with_its_place() {
         ("host samerole all all md5", "1:6: samerole is not supported"),
         ("host all +staff all md5", "1:10: +staff is not supported"),
         ("host all all all pam", "1:18: authentication method \"pam\" is not supported"),
+        (
+            "host all all all ldap ldapserver=dc.example ldapprefix=\"cn=\"",
+            "1:18: authentication method \"ldap\" is not supported",
+        ),
         ("host all all all ident", "1:18: authentication method \"ident\" is not supported"),
         ("host all all all scram", "1:18: unknown authentication method \"scram\""),
         ("host all all all peer", "1:18: peer works in local lines only"),

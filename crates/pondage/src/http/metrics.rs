@@ -7,10 +7,10 @@ use std::sync::Arc;
 use super::cache_metrics::Caches;
 use super::exposition::{Exposition, Kind, Labels};
 use super::process::Usage;
-use super::{cache_metrics, host_metrics, procedure_metrics, redis_metrics};
+use super::{cache_metrics, host_metrics, lookup_metrics, procedure_metrics, redis_metrics};
 use crate::console::view::{self, View};
 use crate::console::Condition;
-use crate::control::spots;
+use crate::control::{spots, tally};
 use crate::procedures::Procedure;
 use crate::route::Why;
 use crate::worker::plane::pins::REASONS;
@@ -23,6 +23,7 @@ pub struct Rooms<'a> {
     pub caches: &'a Caches,
     /// Of databases that have several.
     pub hosts: &'a [spots::Standing],
+    pub look_ups: &'a [tally::Standing],
     pub procedures: &'a [Arc<Procedure>],
     /// None if there is no Redis door.
     pub redis: Option<&'a Snapshot>,
@@ -41,6 +42,7 @@ pub fn page(view: &View, rooms: &Rooms<'_>, condition: Condition, usage: &Usage)
     durations(&mut page, &pools);
     cache_metrics::families(&mut page, &pools, rooms.caches);
     host_metrics::families(&mut page, rooms.hosts);
+    lookup_metrics::families(&mut page, rooms.look_ups);
     procedure_metrics::families(&mut page, rooms.procedures);
     redis_metrics::families(&mut page, rooms.redis);
     process(&mut page, usage);

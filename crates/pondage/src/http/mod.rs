@@ -30,6 +30,7 @@ mod cache_metrics;
 mod cache_state;
 mod exposition;
 mod host_metrics;
+mod lookup_metrics;
 mod metrics;
 mod procedure_metrics;
 mod process;
@@ -170,6 +171,7 @@ async fn metrics_page(State(process): State<Door>) -> Response {
     let rooms = metrics::Rooms {
         caches: &caches,
         hosts: &process.hosts(),
+        look_ups: &process.look_ups(),
         procedures: &process.procedures().list(),
         redis: redis.as_ref(),
     };

@@ -173,6 +173,8 @@ pub struct Login {
     pub map: Option<String>,
     /// The console's, by the system user that this process runs as.
     pub is_owner: bool,
+    /// Nothing is asked of it, but its user has to be one that is known.
+    pub must_be_known: bool,
     /// What the client proved itself with; right once it is accepted.
     pub proven: Option<Credential>,
     /// Its secret was found a while ago and may have changed since.
@@ -236,6 +238,7 @@ impl Login {
             awaits_proxy: false,
             map: None,
             is_owner: false,
+            must_be_known: false,
             proven: None,
             kept: None,
         }

@@ -250,7 +250,7 @@ impl Driver {
                         Door::Postgres | Door::Proxied => {
                             self.client_arrived(link, ends, tls, identity, began);
                         }
-                        Door::Redis => self.redis_client_arrived(link, ends, tls, began),
+                        Door::Redis => self.redis_client_arrived(link, ends, tls, identity, began),
                     }
                 }
                 ToWorker::HandshakeFailed => self.handshakes = self.handshakes.saturating_sub(1),
@@ -309,10 +309,17 @@ impl Driver {
         }
     }
 
-    fn redis_client_arrived(&mut self, link: Link, ends: Ends, tls: String, began: Moment) {
+    fn redis_client_arrived(
+        &mut self,
+        link: Link,
+        ends: Ends,
+        tls: String,
+        identity: Identity,
+        began: Moment,
+    ) {
         let Some(redis) = &mut self.redis else { return };
         let early = link.early.clone();
-        let slot = redis.client_connected(ends, Some(tls.into()), began);
+        let slot = redis.client_connected(ends, (Some(tls.into()), identity.subject), began);
         self.keep_redis_client(slot, Transport::new(link));
         if let Some(redis) = self.redis.as_mut().filter(|_| !early.is_empty()) {
             redis.client_bytes(slot, &early);
@@ -436,7 +443,7 @@ impl Driver {
     fn accepted(&mut self, door: usize, transport: Transport, ends: Ends, now: Moment) {
         match (self.doors.get(door).map(Doorway::door), &mut self.redis) {
             (Some(Door::Redis), Some(redis)) => {
-                let slot = redis.client_connected(ends, None, now);
+                let slot = redis.client_connected(ends, (None, None), now);
                 self.keep_redis_client(slot, transport);
             }
             (Some(Door::Redis), None) => {}

@@ -14,6 +14,7 @@ mod sides;
 pub mod slots;
 pub mod snapshot;
 mod suspects;
+mod terms;
 pub mod transport;
 pub mod worth;
 

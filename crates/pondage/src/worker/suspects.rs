@@ -35,6 +35,10 @@ const ADDRESS_WAIT: Duration = Duration::from_millis(20);
 /// Who would have to queue for longer is turned away.
 const QUEUE_MAX: Duration = Duration::from_secs(10);
 
+/// What who would wait for too long is told, whatever the door.
+pub const TOO_MANY_FAILED: &str = "too many failed log-ins from this address";
+pub const TRY_LATER: &str = "Try again in a minute. [P0320]";
+
 #[derive(Debug, Default)]
 pub struct Suspects {
     /// By a hash with a secret key: which origins share one can't be found out.

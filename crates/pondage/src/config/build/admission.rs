@@ -86,7 +86,8 @@ impl Builder<'_> {
             });
             self.problems.push(problem);
         }
-        let reachable = listen.tcp().find(|address| !address.ip().is_loopback());
+        let mut addresses = listen.tcp().chain(listen.redis.iter().copied());
+        let reachable = addresses.find(|address| !address.ip().is_loopback());
         if let (Some(rule), Some(address)) = (rules.trusts_others(), reachable) {
             let (file, line) = (&rule.place.file, rule.place.line);
             let notice = format!(

@@ -104,12 +104,15 @@ impl Builder<'_> {
         }
         let reachable = listen.redis.iter().find(|address| !address.ip().is_loopback());
         let method = self.settings.get(&Scope::fixed(Section::Auth), "method");
-        let (Some(address), AuthMethod::Trust, Some(method)) = (reachable, auth.method, method)
-        else {
-            return;
-        };
+        if auth.method == AuthMethod::Peer {
+            let notice = "auth.method is peer: nobody can come in at `listen.redis`";
+            self.notices.push(notice.to_owned());
+        }
+        let trusts = matches!(auth.method, AuthMethod::Trust | AuthMethod::Any);
+        let (Some(address), true, Some(method)) = (reachable, trusts, method) else { return };
         if method.layer > Layer::Implied {
-            let notice = format!("auth.method is trust: whoever reaches {address} may come in");
+            let name = auth.method.name();
+            let notice = format!("auth.method is {name}: whoever reaches {address} may come in");
             self.notices.push(notice);
             return;
         }

@@ -241,14 +241,12 @@ impl Convert {
             &Raw::Bare("off"),
             &Said::preset("off"),
         );
-        if let Some(given) = self.main.get("auth_type").cloned() {
-            let note = match given.text.as_str() {
-                "trust" | "any" => "users that `auth_file` does not have may come in, too",
-                "scram-sha-256" => "a user with an md5 hash is asked for md5 instead of refused",
-                _ => return,
-            };
-            self.note(&given.place, &format!("`auth_type` is taken, but {note}"));
-        }
+        self.take_text(
+            &Scope::fixed(Section::Auth),
+            ("known_users_only", "auth_type"),
+            &Raw::Bare("true"),
+            &Said::preset("true"),
+        );
     }
 
     /// Where PostgreSQL clients come in.
@@ -348,6 +346,9 @@ impl Convert {
             self.host(&scope, database);
             self.section(&scope, database, table::DATABASES);
             self.protocols(&scope, SERVER_PROTOCOLS);
+            let ours = ["auth_query", "auth_query_database", "auth_query_user"];
+            let user = says(&self.main, "auth_user");
+            self.look_ups(&scope, &database.pairs, ours, user);
         }
         let mut hosts = databases.iter().filter_map(|database| database.pairs.get("host"));
         if let Some(host) = hosts.find(|host| host.text == "localhost") {
@@ -422,7 +423,7 @@ impl Convert {
         }
     }
 
-    /// The users file and the query for users, of which there is one for all databases.
+    /// The users file, the rules, and the query for users where databases have none of their own.
     fn auth(&mut self) {
         let scope = Scope::fixed(Section::Auth);
         if let Some(said) = self.main.get("auth_file").cloned().filter(|s| !s.text.is_empty()) {
@@ -441,16 +442,28 @@ impl Convert {
                 self.note(&said.place, &note);
             }
         }
-        let user = self.one_for_all("auth_user", true);
-        if let Some(said) = &user {
-            let raw = Raw::Bare(&said.text);
-            self.take_text(&scope, ("query_user", "auth_user"), &raw, said);
-        }
-        for (ours, theirs) in [("query", "auth_query"), ("query_database", "auth_dbname")] {
-            let Some(said) = self.one_for_all(theirs, false) else { continue };
-            match user {
-                Some(_) => self.take_text(&scope, (ours, theirs), &Raw::Bare(&said.text), &said),
-                None => {
+        let somewhere = self.databases.iter().any(|database| says(&database.pairs, "auth_user"));
+        let pairs = self.main.clone();
+        self.look_ups(&scope, &pairs, ["query", "query_database", "query_user"], somewhere);
+    }
+
+    /// The query for users of a section, by our names there; `user`: another says who runs it.
+    fn look_ups(
+        &mut self,
+        scope: &Scope,
+        pairs: &BTreeMap<&'static str, Said>,
+        ours: [&'static str; 3],
+        user: bool,
+    ) {
+        let user = user || says(pairs, "auth_user");
+        for (ours, theirs) in ours.into_iter().zip(["auth_query", "auth_dbname", "auth_user"]) {
+            let said = pairs.get(theirs).filter(|said| !said.text.is_empty());
+            match (said, user) {
+                (None, _) => {}
+                (Some(said), true) => {
+                    self.take_text(scope, (ours, theirs), &Raw::Bare(&said.text), said);
+                }
+                (Some(said), false) => {
                     let note = format!("`{theirs}` is ignored: it needs `auth_user`");
                     self.note(&said.place, &note);
                 }
@@ -486,25 +499,6 @@ impl Convert {
             capped.push(Entry { scope: scope.clone(), row, setting });
         }
         self.out.sheet.entries.extend(capped);
-    }
-
-    /// The value of an option that databases may have, too. `everywhere`: it is taken from them
-    /// only if all have it, because more users would come in otherwise.
-    fn one_for_all(&mut self, name: &'static str, everywhere: bool) -> Option<Said> {
-        let of = |database: &Named| database.pairs.get(name).cloned();
-        let local: Vec<Said> = self.databases.iter().filter_map(of).collect();
-        let global = self.main.get(name).cloned().filter(|said| !said.text.is_empty());
-        let all = local.len() == self.databases.len() || !everywhere;
-        let first = local.first().cloned();
-        let same = first.as_ref().is_some_and(|one| local.iter().all(|it| it.text == one.text));
-        let one = global.or(first.filter(|_| same && all));
-        for said in local {
-            if one.as_ref().is_none_or(|one| one.text != said.text) {
-                let note = format!("`{name}` is ignored: it must be one for all databases");
-                self.note(&said.place, &note);
-            }
-        }
-        one
     }
 
     fn text(&self, name: &str, preset: &str) -> String {
@@ -563,6 +557,10 @@ impl Convert {
             self.out.notes.push(Note { place: place.clone(), what: what.to_owned() });
         }
     }
+}
+
+fn says(pairs: &BTreeMap<&'static str, Said>, name: &str) -> bool {
+    pairs.get(name).is_some_and(|said| !said.text.is_empty())
 }
 
 /// The value in our words; none: it says nothing.

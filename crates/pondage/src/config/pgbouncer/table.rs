@@ -72,11 +72,11 @@ const DATABASE: Section = Section::Database;
 const USER: Section = Section::User;
 
 const METHODS: Turn = Turn::Words(&[
-    ("any", "trust"),
+    ("any", "any"),
     ("trust", "trust"),
     ("plain", "password"),
     ("md5", "md5"),
-    ("scram-sha-256", "scram"),
+    ("scram-sha-256", "scram-sha-256"),
     ("cert", "cert"),
     ("hba", "hba"),
 ]);
@@ -230,9 +230,9 @@ const AS_SERVER: &str = "missing: clients say it, or `ALTER DATABASE … SET`";
 /// Connection strings of `[databases]`.
 pub(super) static DATABASES: &[Known] = &[
     taken("application_name", DATABASE, "application_name", Turn::Same),
-    joined("auth_dbname", "`auth.query_database`, if no database says another"),
-    joined("auth_query", "`auth.query`, if no database says another"),
-    joined("auth_user", "`auth.query_user`, if every database says this one"),
+    joined("auth_dbname", "`auth_query_database` of a database"),
+    joined("auth_query", "`auth_query` of a database"),
+    joined("auth_user", "`auth_query_user` of a database"),
     ignored("client_encoding", AS_SERVER),
     taken("connect_query", DATABASE, "connect_query", Turn::Same),
     ignored("datestyle", AS_SERVER),

@@ -256,16 +256,31 @@ fn the_least_size_of_a_pool_is_capped_at_its_size() {
 }
 
 #[test]
-fn the_query_for_users_is_one_for_all_databases() {
-    let everywhere = "[databases]\na = auth_user=x auth_query='select $1'\nb = auth_user=x\n";
-    let query = config(&format!("{everywhere}[pgbouncer]\n")).auth.query.expect("a query");
-    assert_eq!((query.user.as_str(), query.sql.as_str()), ("x", "select $1"));
-    // Users of one database would get into the other.
-    let one = config("[databases]\na = auth_user=x\nb = host=h\n[pgbouncer]\n");
-    assert!(one.auth.query.is_none());
-    assert!(
-        one.notices[0].ends_with(":2: `auth_user` is ignored: it must be one for all databases")
+fn databases_have_their_own_query_for_users() {
+    let one = config(
+        "[databases]\na = auth_user=x auth_query='select $1, 1'\nb = host=h\n\
+         c = auth_user=y auth_dbname=a\n[pgbouncer]\nauth_query = select $1, 2\n",
     );
+    let of = |database: &str| {
+        let query = one.auth_query(database)?;
+        Some((query.user.as_str(), &*query.sql, query.database.as_deref()))
+    };
+    assert_eq!(of("a"), Some(("x", "select $1, 1", None)));
+    // Users of one database don't get into the other.
+    assert_eq!(of("b"), None);
+    assert_eq!(of("c"), Some(("y", "select $1, 2", Some("a"))));
+    assert_eq!((of("pgbouncer"), one.notices.len()), (None, 0));
+    // What `[pgbouncer]` says stands for what databases don't say, and for the console.
+    let all = config(
+        "[databases]\na = auth_query='select $1, 1'\n* =\n[pgbouncer]\nauth_user = z\n\
+         auth_dbname = a\n",
+    );
+    let of = |database: &str| all.auth_query(database).expect("a query");
+    assert_eq!((of("a").user.as_str(), &*of("a").sql), ("z", "select $1, 1"));
+    assert_eq!(&*of("b").sql, options::default::AUTH_QUERY);
+    assert_eq!((of("b").database.as_deref(), of("pgbouncer")), (Some("a"), of("b")));
+    let lonely = config("[databases]\na = auth_query='select $1'\n[pgbouncer]\n");
+    assert!(lonely.notices[0].ends_with(":2: `auth_query` is ignored: it needs `auth_user`"));
     let lonely = config("[databases]\na =\n[pgbouncer]\nauth_query = select $1\n");
     assert!(lonely.notices[0].ends_with(":4: `auth_query` is ignored: it needs `auth_user`"));
 }

@@ -93,6 +93,9 @@ fn company(section: Section, name: &str, file: &str) -> String {
         (Section::Auth, "method") => format!("hba_file = \"{file}\"\n"),
         (Section::Auth, "hba_file") => "method = \"hba\"\n".to_owned(),
         (Section::Auth, "ident_map") => format!("ident_file = \"{file}\"\n"),
+        (Section::Database, "auth_query" | "auth_query_database" | "auth_query_cache") => {
+            "auth_query_user = \"q\"\n".to_owned()
+        }
         (Section::Auth, "query" | "query_database" | "query_cache") => {
             "query_user = \"q\"\n".to_owned()
         }

@@ -7,7 +7,7 @@ use wire::pg::auth::Secret;
 
 use super::server::{tls, Server};
 use crate::config::{AuthQuery, Config, Host, PoolConfig, ServerTlsMode};
-use crate::control::authquery::{AuthQueries, LookedUp};
+use crate::control::authquery::{AuthQueries, LookedUp, CONNECTIONS_MAX};
 use crate::control::dial::Dialer;
 use crate::control::messages::OpenKind;
 
@@ -24,8 +24,12 @@ CREATE ROLE \"odd ' name\" LOGIN PASSWORD 'pencil';
 ";
 
 fn query(sql: &str, user: &str) -> AuthQuery {
-    let (sql, user) = (sql.to_owned(), user.to_owned());
-    AuthQuery { sql, user, database: None, cache: Duration::ZERO }
+    AuthQuery { sql: sql.into(), user: user.to_owned(), database: None, cache: Duration::ZERO }
+}
+
+fn asked(config: &mut Config) -> &mut AuthQuery {
+    let app = config.databases.get_mut("app").expect("a database");
+    app.auth_query.get_or_insert_with(|| query("", ""))
 }
 
 pub(super) type Answer = Result<Option<Secret>, String>;
@@ -43,10 +47,15 @@ impl Asking {
         server.run(USERS).await;
         let text = format!("[users.looker]\npassword = \"{password}\"\n[databases.app]\n");
         let mut config = Config::from_text(&text).unwrap_or_else(|e| panic!("{e}"));
-        config.auth.query = Some(query(QUERY, "looker"));
         let pool = server.config("scram");
         let queries = AuthQueries::new(Arc::new(Dialer::default()));
+        *asked(&mut config) = query(QUERY, "looker");
         Asking { server, config, pool, queries }
+    }
+
+    /// Of the database `app`.
+    fn be_asked(&mut self, sql: &str, user: &str) {
+        *asked(&mut self.config) = query(sql, user);
     }
 
     pub(super) async fn ask(&self, user: &str) -> Answer {
@@ -58,7 +67,7 @@ impl Asking {
     }
 
     fn keep_for(&mut self, time: Duration) {
-        self.config.auth.query.as_mut().expect("a query").cache = time;
+        asked(&mut self.config).cache = time;
     }
 
     /// Queries that the database has seen.
@@ -148,20 +157,93 @@ async fn a_look_up_that_fails_says_why_without_saying_where() {
     assert!(why.contains("password authentication failed"), "{why}");
     assert!(!why.contains("127.0.0.1"), "{why}");
 
-    let query = |sql: &str| Some(query(sql, "trusted"));
-    asking.config.auth.query = query("SELECT 1");
-    let why = asking.ask("scram").await.expect_err("no parameter");
-    assert!(why.contains("auth.query must take one parameter"), "{why}");
-    asking.config.auth.query = query("SELECT $1::text, 'x', current_date");
-    asking.queries.forget();
-    let why = asking.ask("scram").await.expect_err("wrong type");
-    assert!(why.contains("the third column of auth.query is date"), "{why}");
+    for (sql, part) in [
+        ("SELECT 1", "must take one parameter, $1, the user; it takes 0"),
+        ("SELECT $1::text, $2::text", "must take one parameter, $1, the user; it takes 2"),
+        ("SELECT $1::text", "must give two columns, user and secret, or a third"),
+        ("SELECT $1::text, 'x', now(), 4", "until when the secret is valid; it gives 4"),
+        ("SELECT $1::text, 'x', current_date", "the third column of auth.query is date"),
+        ("SELECT $1::text, 1 AS secret", "the column \"secret\" of auth.query is int4, not text"),
+        ("SELECT $1::text, 'x' FROM generate_series(1, 3)", "auth.query gave 3 rows, not one"),
+        ("SELECT NULL::name, 'x' WHERE $1 <> ''", "auth.query gave a row whose user is NULL"),
+        ("SELECT $1::text, 'x' FROM nowhere", "42P01: relation \"nowhere\" does not exist"),
+        ("SELECT $1::text, (1 / length('') )::text", "the query failed"),
+        ("SELECT $1::text, 'SCRAM-SHA-256$1'", "verifier"),
+    ] {
+        asking.be_asked(sql, "trusted");
+        let why = asking.ask("scram").await.expect_err(sql);
+        assert!(why.contains(part), "{sql}: {why}");
+    }
+    // None of these keeps others from being asked.
+    for (sql, secret) in [
+        // Another's secret is not this user's.
+        ("SELECT 'other', 'x' WHERE $1 <> ''", None),
+        ("SELECT $1::text, NULL::text", None),
+        ("SELECT $1::varchar, 'x'::bpchar", Some("x")),
+        // What a client may not see can't be looked up through its search_path either.
+        ("SELECT $1::text, current_setting('search_path')", Some("pg_catalog")),
+    ] {
+        asking.be_asked(sql, "trusted");
+        let found = asking.ask("scram").await.expect("answer");
+        assert_eq!(found, secret.map(|secret| Secret::Plain(secret.to_owned())), "{sql}");
+    }
+}
 
-    // What a client may not see can't be looked up through its search_path either.
-    asking.config.auth.query = query("SELECT $1::text, current_setting('search_path')");
-    asking.queries.forget();
-    let secret = asking.ask("scram").await.expect("answer");
-    assert_eq!(secret, Some(Secret::Plain("pg_catalog".to_owned())));
+#[tokio::test]
+async fn each_database_has_its_own_query_and_nothing_of_anothers() {
+    let mut asking = Asking::start("looking").await;
+    let other = Server::start().await;
+    other.run(USERS).await;
+    other.run("CREATE ROLE only_there LOGIN PASSWORD 'pencil'").await;
+    asking.server.run("CREATE ROLE only_here LOGIN PASSWORD 'pencil'").await;
+    let text = format!(
+        "[users.looker]\npassword = \"looking\"\n\
+         [auth]\nquery_user = \"looker\"\nquery_cache = \"600s\"\n\
+         [databases.app]\n[databases.constant]\nauth_query_user = \"trusted\"\n\
+         auth_query = \"SELECT $1::text, 'constant'\"\n\
+         [databases.away]\nauth_query_database = \"there\"\n\
+         [databases.there]\nhost = \"127.0.0.1\"\nport = {}\ndbname = \"postgres\"\n\
+         [databases.shut]\nauth_query_database = \"off\"\n[databases.off]\ndisabled = true\n\
+         [databases.here]\nauth_query_database = \"template1\"\n",
+        other.cluster.port()
+    );
+    asking.config = Config::from_text(&text).unwrap_or_else(|e| panic!("{e}"));
+    let mut of = async |database: &str, user: &str| {
+        asking.pool.database = database.to_owned();
+        asking.ask(user).await
+    };
+    // What one has found does not count for the other.
+    assert!(of("app", "only_here").await.expect("answer").is_some());
+    let constant = Some(Secret::Plain("constant".to_owned()));
+    assert_eq!(of("constant", "only_here").await, Ok(constant.clone()));
+    assert_eq!(of("constant", "nobody").await, Ok(constant));
+    assert_eq!(of("app", "nobody").await, Ok(None));
+    // Another database may have the users, at another server, or at the same one by its name there.
+    assert!(of("away", "only_there").await.expect("answer").is_some());
+    assert_eq!(of("away", "only_here").await, Ok(None));
+    assert_eq!(of("app", "only_there").await, Ok(None));
+    assert!(of("here", "only_here").await.expect("answer").is_some());
+    let why = of("shut", "only_here").await.expect_err("disabled");
+    assert_eq!(why, "authentication database \"off\" is disabled");
+    let of_looker = "SELECT string_agg(DISTINCT datname, ' ' ORDER BY datname) \
+                     FROM pg_stat_activity WHERE usename = 'looker'";
+    assert_eq!(asking.server.value(of_looker).await, "postgres template1");
+}
+
+/// The sixty-fifth database found nobody until one of the others had been idle for ten minutes.
+#[tokio::test]
+async fn more_databases_than_connections_take_turns() {
+    let mut asking = Asking::start("looking").await;
+    for number in 0..CONNECTIONS_MAX + 6 {
+        let sql = format!("{QUERY} AND {number} = {number}");
+        asking.be_asked(&sql, "looker");
+        assert!(asking.knows("scram").await, "{number}");
+    }
+    let count = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'looker'";
+    let began = Instant::now();
+    while asking.server.value(count).await.parse::<usize>().expect("a number") > CONNECTIONS_MAX {
+        assert!(began.elapsed() < Duration::from_secs(60), "they stay");
+    }
 }
 
 #[tokio::test]
@@ -218,7 +300,7 @@ async fn counting() -> Asking {
     asking.server.run("CREATE SEQUENCE public.asked").await;
     // One number is taken, so that the others count.
     asking.server.run("SELECT nextval('public.asked')").await;
-    asking.config.auth.query = Some(query(COUNTING, "looker"));
+    asking.be_asked(COUNTING, "looker");
     asking
 }
 

@@ -1,7 +1,7 @@
 //! Whether a client may try to log in, and how it has to prove who it is.
 //!
 //! ```text
-//! start --> waits, if its like have failed --> rule --> certificate --> peer --> challenge
+//! start --> waits, if its like have failed --> terms --> certificate --> peer --> challenge
 //! ```
 
 use wire::pg::sqlstate;
@@ -10,54 +10,18 @@ use super::login::CONSOLE;
 use super::{Effect, Plane};
 use crate::config::AuthMethod;
 use crate::control::messages::Ref;
-use crate::hba::{Asked, Certificate, Identity, Method, NotMapped, Replication, NAME_BYTES_MAX};
+use crate::hba::{Asked, Method, NotMapped, Replication};
 use crate::link::Ends;
 use crate::session::client::{Client, Hold, Phase};
 use crate::session::login::{Login, Proof, Refused};
-use crate::worker::suspects::Try;
+use crate::worker::suspects::{Try, TOO_MANY_FAILED, TRY_LATER};
+use crate::worker::terms::{failed, terms};
 
 /// Users of the console that need no secret at a Unix socket, if they run as the system user that
 /// Pondage runs as.
 ///
 /// Source: PgBouncer's documentation, "Admin console"; `pgbouncer` is its name for this user.
 const OWNERS: [&str; 2] = ["pondage", "pgbouncer"];
-
-/// What is asked of a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Terms {
-    method: Method,
-    certificate: Certificate,
-    identity: Identity,
-    map: Option<String>,
-    /// `scram-sha-256` of a rule is never md5, as it may be with `auth.method`.
-    scram_only: bool,
-}
-
-impl Terms {
-    fn of(method: Method) -> Terms {
-        Terms {
-            method,
-            certificate: match method {
-                Method::Cert => Certificate::VerifyFull,
-                _ => Certificate::Any,
-            },
-            identity: Identity::CommonName,
-            map: None,
-            scram_only: false,
-        }
-    }
-
-    fn proof(&self) -> Proof {
-        match self.method {
-            // Nothing more is asked of who has shown a certificate, or is known to the system.
-            Method::Trust | Method::Cert | Method::Peer => Proof::Nothing,
-            Method::Password => Proof::Password,
-            Method::Md5 => Proof::Md5,
-            Method::Scram if self.scram_only => Proof::ScramOnly,
-            Method::Scram | Method::Reject => Proof::Scram,
-        }
-    }
-}
 
 impl Plane {
     /// A client has said who it wants to be. Whose like has failed too often waits.
@@ -73,11 +37,8 @@ impl Plane {
                 self.delayed.push((turn, client));
             }
             Try::Never => {
-                let refused = Refused::new(
-                    sqlstate::TOO_MANY_CONNECTIONS,
-                    "too many failed log-ins from this address",
-                )
-                .hint("Try again in a minute. [P0320]");
+                let refused =
+                    Refused::new(sqlstate::TOO_MANY_CONNECTIONS, TOO_MANY_FAILED).hint(TRY_LATER);
                 self.refuse(slot, &refused);
             }
         }
@@ -102,6 +63,9 @@ impl Plane {
     }
 
     fn admit(&mut self, slot: u32) {
+        if let Err(refused) = self.name_anybody(slot) {
+            return self.refuse(slot, &refused);
+        }
         let client = &mut self.clients[slot];
         let Phase::LoggingIn(login) = &client.phase else { return };
         let wish = &login.wish;
@@ -113,6 +77,30 @@ impl Plane {
             return self.effects.push(Effect::AskOwner(slot));
         }
         self.admit_on_terms(slot);
+    }
+
+    /// With the method `any` a client is whom its database works as, whatever it calls itself.
+    ///
+    /// Source: `set_pool` in `src/client.c` of PgBouncer.
+    fn name_anybody(&mut self, slot: u32) -> Result<(), Refused> {
+        let config = &self.config;
+        let Phase::LoggingIn(login) = &mut self.clients[slot].phase else { return Ok(()) };
+        let database = login.wish.database.as_str();
+        if config.auth.method != AuthMethod::Any || CONSOLE.contains(&database) {
+            return Ok(());
+        }
+        let section = config.databases.get(database).or_else(|| config.databases.get("*"));
+        match section.and_then(|section| section.upstream.user.as_ref()) {
+            Some(user) => login.wish.user.clone_from(user),
+            None => {
+                let message = format!("no user is configured for database \"{database}\"");
+                let code = sqlstate::INVALID_AUTHORIZATION_SPECIFICATION;
+                return Err(Refused::new(code, message).hint(
+                    "With auth.method any, the section of the database needs a user. [P0220]",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Whoever could end this process may use its console.
@@ -129,16 +117,22 @@ impl Plane {
     }
 
     fn admit_on_terms(&mut self, slot: u32) {
-        let terms = match self.terms(slot) {
+        let client = &self.clients[slot];
+        let Phase::LoggingIn(login) = &client.phase else { return };
+        let auth = &self.config.auth;
+        let terms = terms(auth, &asked(client, login)).and_then(|terms| {
+            let subject = login.identity.subject.as_deref();
+            terms.check_certificate(auth, &login.wish.user, subject).map(|()| terms)
+        });
+        let terms = match terms {
             Ok(terms) => terms,
             Err(refused) => return self.refuse(slot, &refused),
         };
+        let known_only = auth.known_users_only && auth.method != AuthMethod::Any;
         let client = &mut self.clients[slot];
         let Phase::LoggingIn(login) = &mut client.phase else { return };
         login.proof = terms.proof();
-        if let Err(refused) = self.check_certificate(slot, &terms) {
-            return self.refuse(slot, &refused);
-        }
+        login.must_be_known = known_only && login.proof == Proof::Nothing;
         if terms.method != Method::Peer {
             return self.look_up(slot);
         }
@@ -171,82 +165,6 @@ impl Plane {
             }
         }
     }
-
-    /// What `auth.method`, or the first rule that fits, asks of the client.
-    fn terms(&self, slot: u32) -> Result<Terms, Refused> {
-        let auth = &self.config.auth;
-        let of = |method| Ok(Terms { map: auth.ident_map.clone(), ..Terms::of(method) });
-        match auth.method {
-            AuthMethod::Trust => of(Method::Trust),
-            AuthMethod::Password => of(Method::Password),
-            AuthMethod::Md5 => of(Method::Md5),
-            AuthMethod::Scram => of(Method::Scram),
-            AuthMethod::Cert => of(Method::Cert),
-            AuthMethod::Peer => of(Method::Peer),
-            AuthMethod::Hba => self.terms_of_rules(slot),
-        }
-    }
-
-    fn terms_of_rules(&self, slot: u32) -> Result<Terms, Refused> {
-        let client = &self.clients[slot];
-        let (Phase::LoggingIn(login), Some(rules)) = (&client.phase, &self.config.auth.hba) else {
-            return Err(nobody());
-        };
-        let wish = &login.wish;
-        // PostgreSQL cuts longer names: they would pass by the rules for what they are cut to.
-        if wish.user.len() > NAME_BYTES_MAX || wish.database.len() > NAME_BYTES_MAX {
-            return Err(nobody().detail(format!(
-                "Names of users and databases have at most {NAME_BYTES_MAX} bytes."
-            )));
-        }
-        let rule = rules.find(&asked(client, login));
-        match rule {
-            None => Err(no_entry(client, login)),
-            Some(rule) if rule.method == Method::Reject => {
-                let (file, line) = (&rule.place.file, rule.place.line);
-                tracing::info!(event = "hba_rejected", user = %wish.user, rule = %format_args!("{file}:{line}"));
-                Err(rejected(client, login))
-            }
-            Some(rule) => Ok(Terms {
-                method: rule.method,
-                certificate: rule.certificate,
-                identity: rule.identity,
-                map: rule.map.clone(),
-                scram_only: rule.method == Method::Scram,
-            }),
-        }
-    }
-
-    /// Source: `ClientAuthentication` and `CheckCertAuth` in `src/backend/libpq/auth.c`.
-    fn check_certificate(&self, slot: u32, terms: &Terms) -> Result<(), Refused> {
-        let Phase::LoggingIn(login) = &self.clients[slot].phase else { return Ok(()) };
-        if terms.certificate == Certificate::Any {
-            return Ok(());
-        }
-        let Some(subject) = &login.identity.subject else {
-            return Err(Refused::new(
-                sqlstate::INVALID_AUTHORIZATION_SPECIFICATION,
-                "connection requires a valid client certificate",
-            ));
-        };
-        if terms.certificate == Certificate::VerifyCa {
-            return Ok(());
-        }
-        let user = &login.wish.user;
-        let name = match terms.identity {
-            Identity::CommonName => subject.common_name.as_deref(),
-            Identity::DistinguishedName => Some(subject.distinguished_name.as_str()),
-        };
-        let Some(name) = name.filter(|name| !name.is_empty()) else {
-            return Err(
-                failed("certificate", user).detail("The client's certificate has no such name.")
-            );
-        };
-        self.config.auth.maps.check(terms.map.as_deref(), name, user).map_err(|NotMapped(why)| {
-            tracing::info!(event = "certificate_refused", %user, "{why}");
-            failed("certificate", user)
-        })
-    }
 }
 
 fn asked<'a>(client: &'a Client, login: &'a Login) -> Asked<'a> {
@@ -261,54 +179,5 @@ fn asked<'a>(client: &'a Client, login: &'a Login) -> Asked<'a> {
         },
         ends: &client.ends,
         tls: client.tls.is_some(),
-    }
-}
-
-/// PostgreSQL's words.
-fn failed(method: &str, user: &str) -> Refused {
-    let message = format!("{method} authentication failed for user \"{user}\"");
-    Refused::new(sqlstate::INVALID_AUTHORIZATION_SPECIFICATION, message)
-}
-
-fn nobody() -> Refused {
-    Refused::new(sqlstate::INVALID_AUTHORIZATION_SPECIFICATION, "no rule lets this client in")
-}
-
-fn no_entry(client: &Client, login: &Login) -> Refused {
-    let who = who(client, login);
-    let message = match asked(client, login).replication {
-        Replication::Physical => {
-            format!("no pg_hba.conf entry for replication connection from {who}")
-        }
-        _ => format!("no pg_hba.conf entry for {who}"),
-    };
-    Refused::new(sqlstate::INVALID_AUTHORIZATION_SPECIFICATION, message)
-        .hint("The file is auth.hba_file. [P0318]")
-}
-
-fn rejected(client: &Client, login: &Login) -> Refused {
-    let who = who(client, login);
-    let message = match asked(client, login).replication {
-        Replication::Physical => format!("pg_hba.conf rejects replication connection for {who}"),
-        _ => format!("pg_hba.conf rejects connection for {who}"),
-    };
-    Refused::new(sqlstate::INVALID_AUTHORIZATION_SPECIFICATION, message)
-        .hint("The file is auth.hba_file. [P0319]")
-}
-
-/// Source: `ClientAuthentication` in `src/backend/libpq/auth.c`.
-fn who(client: &Client, login: &Login) -> String {
-    let host = match &client.ends {
-        Ends::Unix { .. } => "[local]".to_owned(),
-        Ends::Tcp { remote, .. } => remote.ip().to_canonical().to_string(),
-    };
-    let wish = &login.wish;
-    let encryption = if client.tls.is_some() { "SSL encryption" } else { "no encryption" };
-    match asked(client, login).replication {
-        Replication::Physical => format!("host \"{host}\", user \"{}\", {encryption}", wish.user),
-        _ => format!(
-            "host \"{host}\", user \"{}\", database \"{}\", {encryption}",
-            wish.user, wish.database
-        ),
     }
 }

@@ -8,13 +8,14 @@ use wire::pg::{backend as reply, frame, sqlstate};
 
 use super::lending::user_of;
 use super::{replies, Count, Effect, Greeting, Plane};
-use crate::config::{ListenTlsMode, PoolConfig, Refusal};
+use crate::config::{AuthMethod, ListenTlsMode, PoolConfig, Refusal};
 use crate::control::authquery::LookedUp;
 use crate::control::messages::{ConsoleUser, OpenError, Shutdown, ToControl, ToWorker};
 use crate::session::client::{Guest, Hold, Phase, NONE};
 use crate::session::login::{
     Answer, Challenge, Chance, First, Login, Proof, Refused, TlsState, PASSWORD_BYTES_MAX,
 };
+use crate::worker::terms::failed;
 
 /// Databases that are the console.
 pub const CONSOLE: [&str; 3] = ["pondage", "pgbouncer", "admin"];
@@ -128,10 +129,10 @@ impl Plane {
     /// The client may try. What secret has to be shown?
     pub(super) fn look_up(&mut self, slot: u32) {
         let Phase::LoggingIn(login) = &self.clients[slot].phase else { return };
-        let proof = login.proof;
+        let (proof, must_be_known) = (login.proof, login.must_be_known);
         let (user, database) = (login.wish.user.clone(), login.wish.database.clone());
         if CONSOLE.contains(&database.as_str()) {
-            let known = self.config.is_admin(&user) || self.config.is_stats(&user);
+            let known = self.is_admin(&user) || self.config.is_stats(&user);
             if !known && !login.is_owner {
                 let refused = Refused::new(
                     sqlstate::INVALID_AUTHORIZATION_SPECIFICATION,
@@ -140,28 +141,39 @@ impl Plane {
                 .hint("List the user in auth.admin_users or auth.stats_users. [P0313]");
                 return self.refuse(slot, &refused);
             }
-            let secret = self.config.secret(&user).cloned();
-            return self.challenge(slot, secret, None);
         }
         let known = self.config.secret(&user).cloned();
-        if known.is_some() || self.config.auth.query.is_none() || proof == Proof::Nothing {
+        let asks = known.is_none() && (proof != Proof::Nothing || must_be_known);
+        let asked = match asks && self.config.auth_query(&database).is_some() {
+            true => self.pool_config(&database, &user).ok(),
+            false => None,
+        };
+        match asked {
+            Some(config) => self.ask_for_secret(slot, config, user, false),
             // A database that does not exist is told of only to who has proven who it is.
-            return self.challenge(slot, known, None);
-        }
-        // Nothing else says on which server to ask for it.
-        match self.pool_config(&database, &user) {
-            Ok(config) => {
-                self.clients[slot].hold = Hold::Control;
-                let client = self.reference(slot);
-                let ask = ToControl::AuthQuery { client, config, user, again: false };
-                self.effects.push(Effect::Control(ask));
-            }
-            Err(Refusal::UnknownDatabase) => self.refuse(slot, &unknown_database(&database)),
+            None => self.challenge(slot, known, None),
         }
     }
 
+    /// May the user run every command of the console?
+    fn is_admin(&self, user: &str) -> bool {
+        self.config.auth.method == AuthMethod::Any || self.config.is_admin(user)
+    }
+
+    /// The database knows the secret; `again`: what is known of it does not count.
+    fn ask_for_secret(&mut self, slot: u32, config: Arc<PoolConfig>, user: String, again: bool) {
+        self.clients[slot].hold = Hold::Control;
+        let client = self.reference(slot);
+        let ask = ToControl::AuthQuery { client, config, user, again };
+        self.effects.push(Effect::Control(ask));
+    }
+
     /// What a pool lives by: as it is known here, else from the configuration.
+    /// For the console, by which its users are looked up.
     fn pool_config(&self, database: &str, user: &str) -> Result<Arc<PoolConfig>, Refusal> {
+        if CONSOLE.contains(&database) {
+            return self.config.console_pool(database).ok_or(Refusal::UnknownDatabase);
+        }
         match self.known_pool(database, self.config.pool_user(database, user)) {
             Some(at) if !self.pools[at as usize].retired => {
                 Ok(self.pools[at as usize].config.clone())
@@ -180,6 +192,10 @@ impl Plane {
         let salt: [u8; 4] = rand::Rng::random(&mut self.random);
         let Some(client) = self.clients.get_mut(slot) else { return };
         let Phase::LoggingIn(login) = &mut client.phase else { return };
+        if login.must_be_known && secret.is_none() {
+            let refused = stranger(&login.wish.user);
+            return self.refuse(slot, &refused);
+        }
         let derived = match (&secret, verifier) {
             (_, Some(verifier)) => Some(verifier),
             (Some(Secret::Plain(password)), None) => self
@@ -240,10 +256,7 @@ impl Plane {
         };
         let Some(config) = config else { return self.refuse(slot, refused) };
         let user = login.wish.user.clone();
-        self.clients[slot].hold = Hold::Control;
-        let client = self.reference(slot);
-        let ask = ToControl::AuthQuery { client, config, user, again: true };
-        self.effects.push(Effect::Control(ask));
+        self.ask_for_secret(slot, config, user, true);
     }
 
     /// What the user's secret is, at its log-in or after a wrong proof.
@@ -312,7 +325,7 @@ impl Plane {
         let proven = login.proven.clone();
         self.common.suspects().succeeded(&self.clients[slot].ends, &user);
         if CONSOLE.contains(&database.as_str()) {
-            let admin = login.is_owner || self.config.is_admin(&user);
+            let admin = login.is_owner || self.is_admin(&user);
             return self.greet_console(slot, ConsoleUser { user, database, admin, proven: None });
         }
         let config = match self.pool_config(&database, &user) {
@@ -585,6 +598,13 @@ fn no_place(what: &str, limit: u32) -> Refused {
         .hint(format!(
             "Raise max_client_connections (PgBouncer's {theirs}); see SHOW CLIENTS. [P0317]"
         ))
+}
+
+/// PgBouncer's words, as far as they go.
+fn stranger(user: &str) -> Refused {
+    failed("\"trust\"", user)
+        .detail("No secret of this user is known, and auth.known_users_only is set.")
+        .hint("Add it to auth.users_file, or set auth.query_user. [P0219]")
 }
 
 fn unknown_database(name: &str) -> Refused {

@@ -144,7 +144,7 @@ impl Common {
     }
 
     /// Who has failed to log in lately.
-    fn suspects(&self) -> MutexGuard<'_, Suspects> {
+    pub(in crate::worker) fn suspects(&self) -> MutexGuard<'_, Suspects> {
         self.suspects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -10,6 +10,7 @@ use backend::moment::Moment;
 use wire::resp::{Parser, Protocol};
 
 use super::login::Pending;
+use crate::hba::Subject;
 use crate::link::Ends;
 use crate::worker::plane::OUT_BYTES_HIGH;
 
@@ -33,7 +34,7 @@ pub(super) enum Hold {
     Parked,
     /// Its command waits for a key; so many bytes are the command.
     Blocked(usize),
-    /// Its password is being checked.
+    /// Its password is being checked, or will be when it has waited for that.
     Login(Box<Pending>),
     /// It reads its replies, or PostgreSQL commits them, more slowly than it gives commands.
     Full,
@@ -116,6 +117,8 @@ pub struct Client {
     pub conn: ConnId,
     pub ends: Ends,
     pub tls: Option<Arc<str>>,
+    /// Of the certificate that it has shown.
+    pub(super) subject: Option<Box<Subject>>,
     /// It has logged in, or need not.
     pub(super) open: bool,
     pub(super) protocol: Protocol,

@@ -130,6 +130,9 @@ impl RedisPlane {
             pool: self.pool.as_ref(),
             client: Ref { worker: self.worker, slot, generation: client.generation },
             now,
+            moment: self.now,
+            common: &self.common,
+            delayed: &mut self.delayed,
             effects: &mut self.effects,
         };
         self.touched = true;

@@ -15,11 +15,14 @@ use ::redis::session::ConnId;
 use wire::pg::auth::Secret;
 use wire::resp::Protocol;
 
+use super::admission::{first_user, wanted, Wanted};
 use super::client::{Client, Hold};
 use super::running::{Flow, Turn};
 use super::Effect;
-use crate::config::{AuthMethod, Config};
+use crate::config::Config;
 use crate::control::messages::ToControl;
+use crate::session::login::Refused;
+use crate::worker::suspects::{Try, TOO_MANY_FAILED, TRY_LATER};
 
 /// The name that stands for the configured default user.
 pub(super) const DEFAULT: &str = "default";
@@ -37,13 +40,17 @@ const NO_DEFAULT_USER: &str =
 /// Longer ones are nobody's: PostgreSQL's names have 63 bytes, and a password is no novel.
 const PASSWORD_BYTES_MAX: usize = 4096;
 
-/// A log-in whose password is being checked.
+/// A log-in whose password is being checked, or has to wait for that.
 #[derive(Debug)]
 pub(super) struct Pending {
     user: String,
+    /// Empty while it is being checked elsewhere.
+    password: Vec<u8>,
     wish: Wish,
     /// Bytes of the command.
     command: usize,
+    /// They are still in the input.
+    waited: bool,
 }
 
 /// What a log-in is part of.
@@ -57,8 +64,8 @@ enum Wish {
 enum Judged {
     Right,
     Wrong,
-    /// There is nobody whom AUTH with a password alone could mean.
-    Nobody,
+    /// Whatever the password.
+    Refused(Refused),
     /// The control plane has to look.
     Ask(Option<Secret>),
 }
@@ -103,9 +110,10 @@ impl Client {
 
     /// What the engine does for RESET is not all.
     fn log_out(&mut self, turn: &mut Turn<'_>) {
-        self.open = turn.config.auth.method == AuthMethod::Trust;
+        let (user, open) = first_user(turn.config, self.caller());
+        self.open = open;
         self.protocol = Protocol::Resp2;
-        self.be(turn, first_user(turn.config));
+        self.be(turn, user);
     }
 
     fn be(&mut self, turn: &mut Turn<'_>, user: &str) {
@@ -189,36 +197,65 @@ impl Client {
             None if user.is_some() => None,
             None => default,
         };
-        let judged = match user {
-            Some(user) => judge(config, turn.pool.is_some(), user, password),
-            None if named.is_none() && default.is_none() => Judged::Nobody,
-            None => Judged::Wrong,
+        let Some(user) = user.map(str::to_owned) else {
+            match named.is_none() && default.is_none() {
+                true => self.say(taken, |to| to.error(NO_DEFAULT_USER.as_bytes())),
+                false => self.say(taken, |to| to.error(WRONG_PASSWORD.as_bytes())),
+            }
+            return Flow::Next;
         };
-        let user = user.unwrap_or_default().to_owned();
-        match judged {
-            Judged::Right => {
-                self.open = true;
-                self.be(turn, &user);
-                self.greet(turn, wish, taken, false);
-            }
-            Judged::Wrong => {
-                refused(turn, &user);
-                self.say(taken, |to| to.error(WRONG_PASSWORD.as_bytes()));
-            }
-            Judged::Nobody => self.say(taken, |to| to.error(NO_DEFAULT_USER.as_bytes())),
-            Judged::Ask(secret) => {
-                let Some(pool) = turn.pool else { return Flow::Next };
-                turn.effects.push(Effect::Control(ToControl::LogIn {
-                    client: turn.client,
-                    config: pool.clone(),
-                    user: user.clone(),
-                    password: password.to_vec(),
-                    secret,
-                }));
-                self.hold = Hold::Login(Box::new(Pending { user, wish, command: taken }));
+        let password = password.get(..=PASSWORD_BYTES_MAX).unwrap_or(password).to_vec();
+        let pending = Pending { user, password, wish, command: taken, waited: false };
+        let tried = turn.common.suspects().attempt(&self.ends, &pending.user, turn.moment);
+        match tried {
+            Try::Now => return self.try_password(turn, pending),
+            Try::At(at) => {
+                turn.delayed.push((at, turn.client));
+                self.hold = Hold::Login(Box::new(pending));
                 return Flow::Stay;
             }
+            Try::Never => {
+                let error = format!("ERR {TOO_MANY_FAILED}. {TRY_LATER}");
+                self.say(taken, |to| to.error(error.as_bytes()));
+            }
         }
+        Flow::Next
+    }
+
+    /// It has waited because its like have failed.
+    pub(super) fn has_waited(&mut self, turn: &mut Turn<'_>) {
+        if !matches!(self.hold, Hold::Login(_)) {
+            return;
+        }
+        let Hold::Login(pending) = std::mem::replace(&mut self.hold, Hold::No) else { return };
+        self.try_password(turn, Pending { waited: true, ..*pending });
+    }
+
+    fn try_password(&mut self, turn: &mut Turn<'_>, mut pending: Pending) -> Flow {
+        let wanted = wanted(turn.config, self.caller(), &pending.user);
+        let judged = match wanted {
+            Err(refused) => Judged::Refused(refused),
+            Ok(_) if !is_listed(turn.config, &pending.user) => Judged::Wrong,
+            Ok(Wanted::Nothing) => Judged::Right,
+            Ok(Wanted::Password) => {
+                judge(turn.config, turn.pool.is_some(), &pending.user, &pending.password)
+            }
+        };
+        if let Judged::Ask(secret) = judged {
+            // It is asked for only where there is one.
+            let Some(pool) = turn.pool else { return Flow::Next };
+            turn.effects.push(Effect::Control(ToControl::LogIn {
+                client: turn.client,
+                config: pool.clone(),
+                user: pending.user.clone(),
+                password: std::mem::take(&mut pending.password),
+                secret,
+            }));
+            pending.waited = true;
+            self.hold = Hold::Login(Box::new(pending));
+            return Flow::Stay;
+        }
+        self.judged(turn, pending, judged);
         Flow::Next
     }
 
@@ -228,21 +265,47 @@ impl Client {
             return;
         }
         let Hold::Login(pending) = std::mem::replace(&mut self.hold, Hold::No) else { return };
-        let Pending { user, wish, command } = *pending;
         match right {
-            Ok(true) => {
-                self.open = true;
-                self.be(turn, &user);
-                self.greet(turn, wish, command, true);
-            }
-            Ok(false) => {
-                refused(turn, &user);
-                self.say_waited(command, |to| to.error(WRONG_PASSWORD.as_bytes()));
-            }
+            Ok(true) => self.judged(turn, *pending, Judged::Right),
+            Ok(false) => self.judged(turn, *pending, Judged::Wrong),
             Err(why) => {
                 let error = format!("ERR the user could not be looked up: {why}");
-                self.say_waited(command, |to| to.error(error.as_bytes()));
+                self.say_waited(pending.command, |to| to.error(error.as_bytes()));
             }
+        }
+    }
+
+    /// Whether it may come in is known.
+    fn judged(&mut self, turn: &mut Turn<'_>, pending: Pending, judged: Judged) {
+        let Pending { user, wish, command, waited, .. } = pending;
+        let error = match judged {
+            Judged::Right => {
+                turn.common.suspects().succeeded(&self.ends, &user);
+                self.open = true;
+                self.be(turn, &user);
+                return self.greet(turn, wish, command, waited);
+            }
+            Judged::Refused(refused) => {
+                tracing::warn!(
+                    event = "redis_login_refused",
+                    client = turn.client.slot,
+                    user,
+                    "{}",
+                    refused.message
+                );
+                let more = [refused.detail, refused.hint];
+                let more = more.into_iter().flatten().map(|more| format!(" {more}"));
+                format!("NOPERM {}.{}", refused.message, more.collect::<String>())
+            }
+            Judged::Wrong | Judged::Ask(_) => {
+                turn.common.suspects().failed(&self.ends, &user, turn.moment);
+                refused(turn, &user);
+                WRONG_PASSWORD.to_owned()
+            }
+        };
+        match waited {
+            true => self.say_waited(command, |to| to.error(error.as_bytes())),
+            false => self.say(command, |to| to.error(error.as_bytes())),
         }
     }
 
@@ -275,12 +338,6 @@ fn in_multi(conn: ConnId, turn: &mut Turn<'_>) -> bool {
     turn.engine.session(conn).is_some_and(|session| session.multi.is_some())
 }
 
-/// Who a client is before it has said so.
-pub(super) fn first_user(config: &Config) -> &str {
-    let trusts = config.auth.method == AuthMethod::Trust;
-    config.redis.default_user.as_deref().filter(|_| trusts).unwrap_or(DEFAULT)
-}
-
 /// MONITOR shows the command, without its secrets.
 fn show(turn: &mut Turn<'_>, conn: ConnId, args: Args<'_>, secret: impl Fn(usize) -> bool) {
     if !turn.engine.server.monitors.is_empty() {
@@ -307,14 +364,13 @@ fn one_word<'a>(config: &Config, word: &'a [u8]) -> (Option<&'a [u8]>, &'a [u8])
     }
 }
 
+/// Whether the user is one of this door.
+fn is_listed(config: &Config, user: &str) -> bool {
+    let users = &config.redis.users;
+    users.is_empty() || users.iter().any(|known| known == user)
+}
+
 fn judge(config: &Config, can_ask: bool, user: &str, password: &[u8]) -> Judged {
-    let redis = &config.redis;
-    if !redis.users.is_empty() && !redis.users.iter().any(|known| known == user) {
-        return Judged::Wrong;
-    }
-    if config.auth.method == AuthMethod::Trust {
-        return Judged::Right;
-    }
     if password.is_empty() || password.len() > PASSWORD_BYTES_MAX {
         return Judged::Wrong;
     }
@@ -324,9 +380,14 @@ fn judge(config: &Config, can_ask: bool, user: &str, password: &[u8]) -> Judged 
             true => Judged::Right,
             false => Judged::Wrong,
         },
-        None if can_ask && config.auth.query.is_some() => Judged::Ask(None),
+        None if can_ask && asks(config) => Judged::Ask(None),
         None => Judged::Wrong,
     }
+}
+
+/// Whether the database with the data has users of its own.
+fn asks(config: &Config) -> bool {
+    config.redis.database.as_deref().is_some_and(|database| config.auth_query(database).is_some())
 }
 
 /// What a HELLO asks for.

@@ -10,6 +10,7 @@
 //! a commit is *held*, and so are all behind it; their commands are kept, because if a batch is
 //! undone they run again (`running.rs`).
 
+mod admission;
 mod client;
 mod events;
 mod links;
@@ -31,10 +32,13 @@ use hashbrown::HashMap;
 use wire::resp::Protocol;
 
 use crate::caches::Caches;
-use crate::config::{AuthMethod, Config, ListenTlsMode, PoolConfig};
+use crate::config::{Config, ListenTlsMode, PoolConfig};
 use crate::control::messages::{Ref, Shutdown, ToControl, ToWorker};
+use crate::hba::Subject;
 use crate::link::Ends;
+use crate::worker::plane::Common;
 use crate::worker::slots::Slots;
+use admission::Caller;
 pub use client::Client;
 use client::{Held, Hold};
 use links::Link;
@@ -81,6 +85,7 @@ pub struct Setting {
     pub config: Arc<Config>,
     pub shared: Arc<Shared>,
     pub caches: Arc<Caches>,
+    pub common: Arc<Common>,
     pub epoch: SystemTime,
     pub tls_ready: bool,
 }
@@ -92,6 +97,9 @@ pub struct RedisPlane {
     pool: Option<Arc<PoolConfig>>,
     shared: Arc<Shared>,
     caches: Arc<Caches>,
+    common: Arc<Common>,
+    /// Log-ins that wait because others of their like have failed, and until when.
+    delayed: Vec<(Moment, Ref)>,
     /// Batches that were committed when this was last looked at.
     committed: u64,
     now: Moment,
@@ -130,6 +138,8 @@ impl RedisPlane {
             config: setting.config,
             shared: setting.shared,
             caches: setting.caches,
+            common: setting.common,
+            delayed: Vec::new(),
             committed: 0,
             now: Moment(0),
             epoch: i64::try_from(epoch.as_millis()).unwrap_or(i64::MAX),
@@ -161,15 +171,23 @@ impl RedisPlane {
         self.epoch.saturating_add_unsigned(self.now.0 / 1000)
     }
 
-    /// A client's socket was accepted, or its TLS handshake is done.
-    pub fn client_connected(&mut self, ends: Ends, tls: Option<Arc<str>>, began: Moment) -> u32 {
+    /// A client's socket was accepted, or its TLS handshake is done, in which it may have shown a
+    /// certificate.
+    pub fn client_connected(
+        &mut self,
+        ends: Ends,
+        (tls, subject): (Option<Arc<str>>, Option<Box<Subject>>),
+        began: Moment,
+    ) -> u32 {
         let config = self.config.clone();
+        let caller = Caller { ends: &ends, tls: tls.is_some(), subject: subject.as_deref() };
+        let (user, open) = admission::first_user(&config, caller);
         let counted = self.shared.clients.take(config.redis.max_clients);
         let wall = self.wall();
         let conn = {
             let mut engine = self.shared.engine();
             let (address, local_address) = addresses(&ends);
-            let user = login::first_user(&config).into();
+            let user = user.into();
             engine.connect(self.worker, Peer { address, local_address, user, fd: 0 }, wall)
         };
         let slot = self.clients.insert(|_, generation| Client {
@@ -178,7 +196,8 @@ impl RedisPlane {
             ends,
             fresh: tls.is_none(),
             tls,
-            open: config.auth.method == AuthMethod::Trust,
+            subject,
+            open,
             protocol: Protocol::Resp2,
             hold: Hold::No,
             ended: false,
@@ -290,6 +309,9 @@ impl RedisPlane {
             pool: self.pool.as_ref(),
             client: Ref { worker: self.worker, slot, generation: client.generation },
             now: self.epoch.saturating_add_unsigned(self.now.0 / 1000),
+            moment: self.now,
+            common: &self.common,
+            delayed: &mut self.delayed,
             effects: &mut self.effects,
         };
         let (done, more) = client.advance(&mut turn, &mut parser, input);
@@ -381,6 +403,9 @@ impl RedisPlane {
             self.tick();
         }
         self.resumable.append(&mut self.later);
+        if !self.delayed.is_empty() {
+            self.admit_delayed();
+        }
         for _ in 0..ROUNDS_MAX {
             for slot in std::mem::take(&mut self.resumable) {
                 let Some(client) = self.clients.get_mut(slot) else { continue };
@@ -412,6 +437,24 @@ impl RedisPlane {
     }
 
     fn logged_in(&mut self, of: Ref, right: Result<bool, String>) {
+        self.with_client(of, |client, turn| client.logged_in(turn, right));
+    }
+
+    /// Log-ins whose wait is over go on.
+    fn admit_delayed(&mut self) {
+        let now = self.now;
+        let due: Vec<Ref> = self
+            .delayed
+            .extract_if(.., |(turn, _)| *turn <= now)
+            .map(|(_, client)| client)
+            .collect();
+        for client in due {
+            self.with_client(client, Client::has_waited);
+        }
+    }
+
+    /// Does something for a client that waits, if it is still there.
+    fn with_client(&mut self, of: Ref, act: impl FnOnce(&mut Client, &mut Turn<'_>)) {
         let shared = self.shared.clone();
         let Some(client) = self.clients.find(of.slot, of.generation) else { return };
         let mut turn = Turn {
@@ -420,9 +463,12 @@ impl RedisPlane {
             pool: self.pool.as_ref(),
             client: of,
             now: self.epoch.saturating_add_unsigned(self.now.0 / 1000),
+            moment: self.now,
+            common: &self.common,
+            delayed: &mut self.delayed,
             effects: &mut self.effects,
         };
-        client.logged_in(&mut turn, right);
+        act(client, &mut turn);
         if client.may_run() {
             queue(&mut self.resumable, client, of.slot);
         }
@@ -490,7 +536,7 @@ impl RedisPlane {
             return;
         }
         let timeout = self.config.runtime.login_timeout;
-        if timeout.is_zero() || self.config.auth.method == AuthMethod::Trust {
+        if timeout.is_zero() {
             return;
         }
         for slot in self.clients.numbers() {
@@ -512,7 +558,7 @@ impl RedisPlane {
 
     /// When something has to be done though nothing happens.
     pub fn next_due(&self) -> Option<Moment> {
-        self.due
+        self.delayed.iter().map(|(turn, _)| *turn).chain(self.due).min()
     }
 }
 

@@ -9,6 +9,7 @@ use ::redis::args::Args;
 use ::redis::engine::{Engine, Ran};
 use ::redis::flow::{Barrier, Fate};
 use ::redis::reply::{Recorded, Reply};
+use backend::moment::Moment;
 use wire::resp::{Limits, Parser, Span};
 
 use super::client::{Client, Entry, Held, Hold, Redo, Start};
@@ -16,6 +17,7 @@ use super::writer::Writer;
 use super::Effect;
 use crate::config::{Config, PoolConfig};
 use crate::control::messages::Ref;
+use crate::worker::plane::Common;
 
 /// Commands of one client in a turn; then others have theirs.
 const COMMANDS_PER_TURN: usize = 512;
@@ -32,6 +34,11 @@ pub(super) struct Turn<'a> {
     pub client: Ref,
     /// Milliseconds since 1970.
     pub now: i64,
+    pub moment: Moment,
+    /// Who has failed to log in lately, over all workers and doors.
+    pub common: &'a Common,
+    /// Log-ins that wait for their turn.
+    pub delayed: &'a mut Vec<(Moment, Ref)>,
     pub effects: &'a mut Vec<Effect>,
 }
 

@@ -158,3 +158,194 @@ fn who_does_not_log_in_in_time_is_closed() {
     }
     assert_eq!(world.closed, [late]);
 }
+
+/// A file of rules that goes when the test ends.
+struct Rules(std::path::PathBuf);
+
+impl Rules {
+    fn new(name: &str, text: &str) -> Rules {
+        let path = std::env::temp_dir().join(format!("pondage-{}-{name}", std::process::id()));
+        std::fs::write(&path, text).expect("a file");
+        Rules(path)
+    }
+
+    fn world(&self, more: &str) -> World {
+        let path = self.0.display();
+        guarded(&format!("auth.method = \"hba\"\nauth.hba_file = \"{path}\"\n{more}"))
+    }
+}
+
+impl Drop for Rules {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+const RULES: &str = "\
+local all all trust
+host other all 0.0.0.0/0 trust
+host app ann 10.9.0.0/16 reject
+hostssl app ann 10.0.0.0/8 scram-sha-256
+hostnossl app ann 10.0.0.0/8 reject
+host app bob 10.1.0.0/16 trust
+host all bob 10.2.0.0/16 md5
+host all,app \"bo b\" all reject
+";
+
+/// Who was rejected by the rules came in by Redis, with his password.
+#[test]
+fn rules_let_in_by_user_address_tls_and_database() {
+    let rules = Rules::new("redis-rules", RULES);
+    let mut world = rules.world("");
+    let tls = || (Some("TLSv1.3".into()), None);
+    let refused = |who: &str, how: &str, host: &str, why: &str| {
+        format!(
+            "-NOPERM {who} host \"{host}\", user \"{how}\", database \"app\", {why}\r\n{NOAUTH}"
+        )
+    };
+    let (no_entry, rejects) = ("no pg_hba.conf entry for", "pg_hba.conf rejects connection for");
+    let (p0318, p0319) = (
+        "no encryption. The file is auth.hba_file. [P0318]",
+        "no encryption. The file is auth.hba_file. [P0319]",
+    );
+    let let_in = "+OK\r\n+PONG\r\n".to_owned();
+    let wrong = format!("{WRONG}{NOAUTH}");
+    for (address, tls, command, expected) in [
+        ([10, 0, 0, 1], tls(), "AUTH ann sesame", let_in.clone()),
+        ([10, 0, 0, 2], tls(), "AUTH ann wrong", wrong.clone()),
+        (
+            [10, 0, 0, 1],
+            (None, None),
+            "AUTH ann sesame",
+            refused(rejects, "ann", "10.0.0.1", p0319),
+        ),
+        (
+            [10, 9, 0, 1],
+            (None, None),
+            "AUTH ann sesame",
+            refused(rejects, "ann", "10.9.0.1", p0319),
+        ),
+        (
+            [127, 0, 0, 1],
+            (None, None),
+            "AUTH ann sesame",
+            refused(no_entry, "ann", "127.0.0.1", p0318),
+        ),
+        ([10, 1, 0, 1], (None, None), "AUTH bob whatever", let_in.clone()),
+        ([10, 2, 0, 1], (None, None), "AUTH bob pass:word", let_in.clone()),
+        ([10, 2, 0, 2], (None, None), "AUTH bob whatever", wrong.clone()),
+        (
+            [10, 4, 0, 1],
+            (None, None),
+            "HELLO 3 AUTH bob pass:word",
+            refused(no_entry, "bob", "10.4.0.1", p0318),
+        ),
+        (
+            [10, 4, 0, 1],
+            (None, None),
+            "AUTH \"bo b\" x",
+            refused(rejects, "bo b", "10.4.0.1", p0319),
+        ),
+    ] {
+        let client = world.connect_from(address, tls);
+        world.says(client, format!("{command}\r\nPING\r\n").as_bytes(), &expected);
+    }
+}
+
+#[test]
+fn a_rule_that_trusts_the_default_user_asks_for_nothing() {
+    let rules = Rules::new("redis-default", RULES);
+    let mut world = rules.world("redis.default_user = \"bob\"\n");
+    let trusted = world.connect_from([10, 1, 0, 1], (None, None));
+    world.says(trusted, b"PING\r\nACL WHOAMI\r\n", "+PONG\r\n$3\r\nbob\r\n");
+    world.says(trusted, b"RESET\r\nPING\r\n", "+RESET\r\n+PONG\r\n");
+    let other = world.connect_from([10, 2, 0, 1], (None, None));
+    world.says(other, b"PING\r\n", NOAUTH);
+    world.says(other, b"AUTH pass:word\r\nPING\r\n", "+OK\r\n+PONG\r\n");
+}
+
+#[test]
+fn the_method_of_the_other_door_holds_here() {
+    let peer =
+        "-NOPERM Peer authentication failed for user \"ann\". The method peer works on Unix \
+                sockets only.\r\n";
+    for (method, more, reply) in [
+        ("peer", "listen.postgres = [\"unix:/tmp\"]\n", peer),
+        ("scram-sha-256", "", "+OK\r\n"),
+        ("trust", "", "+OK\r\n"),
+        ("trust", "auth.known_users_only = true\n", "+OK\r\n"),
+    ] {
+        let mut world = guarded(&format!("auth.method = \"{method}\"\n{more}"));
+        let client = world.connect();
+        world.says(client, b"AUTH ann sesame\r\n", reply);
+    }
+    let mut world = guarded("auth.method = \"trust\"\nauth.known_users_only = true\n");
+    let client = world.connect();
+    world.says(client, b"PING\r\n", NOAUTH);
+    let stranger = "-NOPERM \"trust\" authentication failed for user \"eve\". \
+                    auth.known_users_only is set. [P0219]\r\n";
+    world.says(client, b"AUTH eve x\r\n", stranger);
+}
+
+/// Passwords could be guessed here as fast as the door answers, on one connection or on many.
+#[test]
+fn who_guesses_waits_on_every_connection_and_nobody_else() {
+    let mut world = guarded("");
+    let client = world.connect();
+    world.says(client, &b"AUTH ann x\r\n".repeat(6), &WRONG.repeat(6));
+    // The seventh waits, and what is behind it.
+    world.says(client, b"AUTH ann sesame\r\nPING\r\n", "");
+    let again = world.connect();
+    world.says(again, b"HELLO 3 AUTH ann x\r\n", "");
+    let other = world.connect();
+    world.says(other, b"AUTH bob pass:word\r\n", "+OK\r\n");
+    let elsewhere = world.connect_from([10, 0, 0, 1], (None, None));
+    world.says(elsewhere, b"AUTH ann sesame\r\n", "+OK\r\n");
+    let due = world.plane.next_due().expect("they wait");
+    assert!(due > world.now);
+    let pass = |world: &mut World, millis: u64| {
+        world.now = world.now.after(std::time::Duration::from_millis(millis));
+        world.plane.begin_turn(world.now);
+    };
+    pass(&mut world, 100);
+    world.says(client, b"", "+OK\r\n+PONG\r\n");
+    world.says(again, b"", "");
+    pass(&mut world, 2_000);
+    world.says(again, b"", WRONG);
+    // A right password has ended the wait of its address and user.
+    world.says(again, b"AUTH ann sesame\r\n", "+OK\r\n");
+}
+
+#[test]
+fn those_who_wait_are_bounded_and_one_that_leaves_is_forgotten() {
+    let mut world = guarded("");
+    let client = world.connect();
+    for _ in 0..20 {
+        world.send(client, b"AUTH ann x\r\n");
+        world.turn();
+        let due = world.plane.next_due().unwrap_or(world.now);
+        world.now = world.now.max(due);
+        world.plane.begin_turn(world.now);
+        world.turn();
+        world.heard(client);
+    }
+    let crowd: Vec<u32> = (0..8).map(|_| world.connect()).collect();
+    for client in &crowd {
+        world.send(*client, b"AUTH ann x\r\n");
+    }
+    world.turn();
+    let told: Vec<String> = crowd.iter().map(|client| world.heard(*client)).collect();
+    let refused =
+        "-ERR too many failed log-ins from this address. Try again in a minute. [P0320]\r\n";
+    let refused = refused.escape_default().to_string();
+    assert!(told.contains(&refused), "{told:?}");
+    assert!(told.iter().any(String::is_empty), "{told:?}");
+    for client in crowd {
+        world.plane.client_broken(client);
+    }
+    world.turn();
+    world.now = world.now.after(std::time::Duration::from_secs(60));
+    world.plane.begin_turn(world.now);
+    world.turn();
+    assert_eq!(world.plane.next_due().filter(|due| *due <= world.now), None);
+}

@@ -19,7 +19,9 @@ use super::{Effect, RedisPlane, Setting, Shared};
 use crate::caches::Caches;
 use crate::config::Config;
 use crate::control::messages::{ToControl, ToWorker};
+use crate::hba::Subject;
 use crate::link::Ends;
+use crate::worker::plane::Common;
 
 /// What the engine has asked for.
 #[derive(Debug, Default)]
@@ -151,7 +153,9 @@ impl World {
         let shared = Arc::new(Shared::new(&config, Box::new(store), || 1_000_000_000_000_000, 1));
         let config = Arc::new(config);
         let caches = Arc::new(Caches::default());
-        let plane = RedisPlane::new(Setting { worker, config, shared, caches, epoch, tls_ready });
+        let common = Arc::new(Common::new(caches.clone()));
+        let setting = Setting { worker, config, shared, caches, common, epoch, tls_ready };
+        let plane = RedisPlane::new(setting);
         let taken = Told::Taken { applied: vec![0; 2], kids: 1, same: true };
         tables.lock().told.push(taken);
         let mut world = World {
@@ -171,9 +175,16 @@ impl World {
     }
 
     fn connect(&mut self) -> u32 {
-        let address = ([127, 0, 0, 1], 1).into();
-        let ends = Ends::Tcp { remote: address, local: address };
-        let slot = self.plane.client_connected(ends, None, self.now);
+        self.connect_from([127, 0, 0, 1], (None, None))
+    }
+
+    fn connect_from(
+        &mut self,
+        address: [u8; 4],
+        tls: (Option<Arc<str>>, Option<Box<Subject>>),
+    ) -> u32 {
+        let ends = Ends::Tcp { remote: (address, 1).into(), local: ([127, 0, 0, 1], 1).into() };
+        let slot = self.plane.client_connected(ends, tls, self.now);
         self.read.insert(slot, Vec::new());
         slot
     }
