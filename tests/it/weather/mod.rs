@@ -16,6 +16,7 @@ mod log_in;
 mod looked_up;
 mod modes;
 mod proxied;
+mod rotation;
 mod server_tls;
 mod session_starts;
 mod tls_versions;
