@@ -93,7 +93,7 @@ fn trust_is_for_users_that_are_known_and_any_for_the_databases_own() {
         let complaint = log_in(&gateway, user, name).err().expect("unknown");
         assert_eq!(complaint.code, "28000");
         assert_eq!(complaint.message.replace(user, "stranger"), stranger);
-        assert!(complaint.hint.ends_with("[P0219]"), "{complaint:?}");
+        assert!(complaint.hint.ends_with("[P0331]"), "{complaint:?}");
     }
     drop(gateway);
     // One that the query finds is known, too.

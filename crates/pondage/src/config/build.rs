@@ -308,7 +308,7 @@ impl Builder<'_> {
             .and_then(|word| AuthMethod::from_name(&word))
             .unwrap_or(default::AUTH_METHOD);
         let users_file = values.path("users_file");
-        let known_users_only = values.flag("known_users_only").unwrap_or(default::KNOWN_USERS_ONLY);
+        let known_only = values.flag("known_only").unwrap_or(default::KNOWN_ONLY);
         let (admin_users, stats_users) = (values.names("admin_users"), values.names("stats_users"));
         let query = self.auth_query(&scope);
         self.check_lonely_query(&scope);
@@ -328,7 +328,7 @@ impl Builder<'_> {
         let (hba, maps, ident_map) = self.admission(method, listen);
         Auth {
             method,
-            known_users_only,
+            known_only,
             file_users,
             users_file,
             hba,

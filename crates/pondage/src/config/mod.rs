@@ -193,7 +193,7 @@ pub enum AuthMethod {
 pub struct Auth {
     pub method: AuthMethod,
     /// Nobody comes in whose secret is known nowhere, also where none has to be shown.
-    pub known_users_only: bool,
+    pub known_only: bool,
     /// Users of `users_file`, read with the configuration.
     pub file_users: BTreeMap<String, Secret>,
     pub users_file: Option<PathBuf>,

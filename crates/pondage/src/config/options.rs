@@ -215,7 +215,7 @@ pub mod default {
     pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
     pub const AUTH_METHOD: AuthMethod = AuthMethod::Scram;
-    pub const KNOWN_USERS_ONLY: bool = false;
+    pub const KNOWN_ONLY: bool = false;
     /// With `query_user` and without `query`.
     pub const AUTH_QUERY: &str = "SELECT rolname, rolpassword, rolvaliduntil \
                                   FROM pg_catalog.pg_authid WHERE rolname = $1 AND rolcanlogin";
@@ -440,7 +440,7 @@ pub static TABLE: &[Row] = &[
          signed by `client_ca` of `[listen.tls]`, has the user's name as its common name. `peer`: \
          the process at the other end of a Unix socket runs as a user of that name. `hba`: as \
          `hba_file` says."),
-    row(AUTH, "known_users_only", Kind::Flag, Preset::Flag(default::KNOWN_USERS_ONLY), &[],
+    row(AUTH, "known_only", Kind::Flag, Preset::Flag(default::KNOWN_ONLY), &[],
         "Where nothing is asked for (`trust`, `cert`, `peer`), a user still has to be one whose \
          secret the configuration, the users file or the database has. PgBouncer's way, and so \
          that of an ini file."),

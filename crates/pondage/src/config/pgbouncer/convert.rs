@@ -241,12 +241,12 @@ impl Convert {
             &Raw::Bare("off"),
             &Said::preset("off"),
         );
-        self.take_text(
-            &Scope::fixed(Section::Auth),
-            ("known_users_only", "auth_type"),
-            &Raw::Bare("true"),
-            &Said::preset("true"),
-        );
+        // With `any` everybody comes in; with all other methods only who is known.
+        if self.text("auth_type", "md5") != "any" {
+            let said = Said::preset("true");
+            let scope = Scope::fixed(Section::Auth);
+            self.take_text(&scope, ("known_only", "known_only"), &Raw::Bare("true"), &said);
+        }
     }
 
     /// Where PostgreSQL clients come in.

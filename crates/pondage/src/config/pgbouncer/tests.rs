@@ -150,6 +150,53 @@ fn the_files_of_an_authentication_by_rules_count_where_it_is_chosen() {
 }
 
 #[test]
+fn every_auth_type_is_taken_as_it_is_or_refused_with_its_line() {
+    use crate::config::AuthMethod;
+    let directory = Directory::new();
+    let rules = directory.write("hba.conf", "local all all trust\n").display().to_string();
+    let pem = directory.write("tls.pem", crate::config::tests::PEM).display().to_string();
+    let tls = format!(
+        "client_tls_sslmode = verify-ca\nclient_tls_ca_file = {pem}\n\
+         client_tls_cert_file = {pem}\nclient_tls_key_file = {pem}\n"
+    );
+    let hba = format!("auth_hba_file = {rules}\n");
+    // Whether a user has to be known of whom nothing is asked.
+    for (theirs, more, ours, known_only) in [
+        ("trust", "", AuthMethod::Trust, true),
+        ("any", "", AuthMethod::Any, false),
+        ("plain", "", AuthMethod::Password, true),
+        ("md5", "", AuthMethod::Md5, true),
+        ("scram-sha-256", "", AuthMethod::ScramOnly, true),
+        ("cert", &tls, AuthMethod::Cert, true),
+        ("hba", &hba, AuthMethod::Hba, true),
+    ] {
+        let text = format!("[databases]\na = user=u\n[pgbouncer]\nauth_type = {theirs}\n{more}");
+        let auth = config(&text).auth;
+        assert_eq!((auth.method, auth.known_only), (ours, known_only), "{theirs}");
+        let notices = config(&text).notices;
+        assert!(notices.is_empty() || theirs == "cert", "{theirs}: {notices:?}");
+    }
+    for (theirs, what) in [("ldap", "Pondage does not"), ("pam", "Pondage does not"), ("peer", "")]
+    {
+        let report = refused(&format!("[databases]\na =\n[pgbouncer]\nauth_type = {theirs}\n"));
+        let said = format!("`auth_type` is \"{theirs}\"; expected one of any, trust, plain");
+        assert!(report.contains(&said) && report.contains("pgbouncer.ini:4:1"), "{report}");
+        assert!(report.contains(what), "{report}");
+    }
+    // In a file of rules, too; PgBouncer skips such a line.
+    for (method, column) in [("ldap ldapserver=\"dc.example\"", 27), ("pam", 27), ("any", 27)] {
+        let line = format!("local all all trust\nhost all all 10.0.0.0/8   {method}\n");
+        let rules = directory.write("wrong.conf", &line).display().to_string();
+        let report = refused(&format!(
+            "[databases]\na =\n[pgbouncer]\nauth_type = hba\nauth_hba_file = {rules}\n"
+        ));
+        let word = method.split(' ').next().unwrap_or_default();
+        assert!(report.contains(&format!("wrong.conf:2:{column}")), "{report}");
+        assert!(report.contains(&format!("authentication method \"{word}\"")), "{report}");
+    }
+}
+
+#[test]
 fn quotes_comments_and_repetitions() {
     let text = "; a comment\n  # another\n[databases] ; and here\n\
         'my db' = host = h  password='it''s; #1' dbname='a b'\n\

@@ -368,3 +368,42 @@ proptest! {
         let _ = Config::from_text_and("", variables, Flags::default());
     }
 }
+
+#[test]
+fn queries_for_users_that_can_not_work_are_told_with_their_line() {
+    let needs = "`auth_query` needs `auth_query_user`";
+    for (text, line, what) in [
+        ("[databases.a]\nauth_query = \"select $1\"\n", 2, needs),
+        ("[databases.a]\nauth_query_cache = \"5s\"\n", 2, "`auth_query_cache` needs"),
+        (
+            "[databases.a]\nauth_query_user = \"q\"\nauth_query = \"select 1\"\n",
+            3,
+            "`auth_query` has no $1",
+        ),
+        (
+            "[databases.a]\n[auth]\nquery_user = \"q\"\nquery_database = \"pgbouncer\"\n",
+            4,
+            "`query_database` is \"pgbouncer\", which is the console",
+        ),
+        (
+            "[databases.a]\nauth_query_user = \"q\"\nauth_query_database = \"admin\"\n",
+            3,
+            "`auth_query_database` is \"admin\", which is the console",
+        ),
+        // Of all databases, of which one has none of its own.
+        (
+            "[databases.a]\n[databases.b]\nauth_query = \"select $1\"\n\
+             [auth]\nquery_user = \"q\"\nquery = \"select 1\"\n",
+            6,
+            "`query` has no $1",
+        ),
+    ] {
+        let report = Config::from_text(text).expect_err(text).to_string();
+        assert!(report.contains(what), "{text}\n{report}");
+        assert!(report.contains(&format!("pondage.toml:{line}:")), "{text}\n{report}");
+    }
+    // PgBouncer's files have a query for all that no database uses.
+    let unused = "[databases.b]\nauth_query = \"select $1\"\n\
+                  [auth]\nquery_user = \"q\"\nquery = \"select 1\"\n";
+    Config::from_text(unused).unwrap_or_else(|report| panic!("{report}"));
+}

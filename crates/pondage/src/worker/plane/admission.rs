@@ -128,7 +128,7 @@ impl Plane {
             Ok(terms) => terms,
             Err(refused) => return self.refuse(slot, &refused),
         };
-        let known_only = auth.known_users_only && auth.method != AuthMethod::Any;
+        let known_only = auth.known_only && auth.method != AuthMethod::Any;
         let client = &mut self.clients[slot];
         let Phase::LoggingIn(login) = &mut client.phase else { return };
         login.proof = terms.proof();

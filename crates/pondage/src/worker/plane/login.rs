@@ -603,8 +603,8 @@ fn no_place(what: &str, limit: u32) -> Refused {
 /// PgBouncer's words, as far as they go.
 fn stranger(user: &str) -> Refused {
     failed("\"trust\"", user)
-        .detail("No secret of this user is known, and auth.known_users_only is set.")
-        .hint("Add it to auth.users_file, or set auth.query_user. [P0219]")
+        .detail("No secret of this user is known, and auth.known_only is set.")
+        .hint("Add it to auth.users_file, or set auth.query_user. [P0331]")
 }
 
 fn unknown_database(name: &str) -> Refused {

@@ -54,9 +54,9 @@ pub(super) fn wanted(config: &Config, caller: Caller<'_>, user: &str) -> Result<
     if terms.proof() != Proof::Nothing {
         return Ok(Wanted::Password);
     }
-    let known_only = auth.known_users_only && auth.method != AuthMethod::Any;
+    let known_only = auth.known_only && auth.method != AuthMethod::Any;
     if known_only && config.secret(user).is_none() {
-        return Err(failed("\"trust\"", user).hint("auth.known_users_only is set. [P0219]"));
+        return Err(failed("\"trust\"", user).hint("auth.known_only is set. [P0331]"));
     }
     Ok(Wanted::Nothing)
 }
@@ -69,7 +69,7 @@ pub(super) fn first_user<'a>(config: &'a Config, caller: Caller<'_>) -> (&'a str
         (Some(user), _) if trusted(user) => (user, true),
         // There are no users, so to say.
         (None, AuthMethod::Trust | AuthMethod::Any) => {
-            (super::login::DEFAULT, !config.auth.known_users_only)
+            (super::login::DEFAULT, !config.auth.known_only)
         }
         _ => (super::login::DEFAULT, false),
     }

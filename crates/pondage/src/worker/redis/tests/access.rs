@@ -273,17 +273,17 @@ fn the_method_of_the_other_door_holds_here() {
         ("peer", "listen.postgres = [\"unix:/tmp\"]\n", peer),
         ("scram-sha-256", "", "+OK\r\n"),
         ("trust", "", "+OK\r\n"),
-        ("trust", "auth.known_users_only = true\n", "+OK\r\n"),
+        ("trust", "auth.known_only = true\n", "+OK\r\n"),
     ] {
         let mut world = guarded(&format!("auth.method = \"{method}\"\n{more}"));
         let client = world.connect();
         world.says(client, b"AUTH ann sesame\r\n", reply);
     }
-    let mut world = guarded("auth.method = \"trust\"\nauth.known_users_only = true\n");
+    let mut world = guarded("auth.method = \"trust\"\nauth.known_only = true\n");
     let client = world.connect();
     world.says(client, b"PING\r\n", NOAUTH);
     let stranger = "-NOPERM \"trust\" authentication failed for user \"eve\". \
-                    auth.known_users_only is set. [P0219]\r\n";
+                    auth.known_only is set. [P0331]\r\n";
     world.says(client, b"AUTH eve x\r\n", stranger);
 }
 
