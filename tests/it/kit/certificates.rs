@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
-    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, SigningKey,
 };
 
 /// PEM files in one directory.
@@ -35,6 +37,33 @@ impl Authority {
         self.0.pem()
     }
 
+    /// As `openssl x509 -req` makes them: of X.509's first version, for this common name alone. Made
+    /// of one of the third by taking its version and extensions away.
+    pub fn first_version(&self, name: &str) -> (String, String) {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().expect("a key pair");
+        let third = params.signed_by(&key, &self.0).expect("a signed certificate");
+        let [signed, algorithm, _] = &parts(third.der())[..] else { panic!("three parts") };
+        let kept = parts(signed).into_iter().filter(|part| !matches!(part[0], 0xa0 | 0xa3));
+        let signed = whole(0x30, &kept.collect::<Vec<_>>().concat());
+        let signature = self.0.key().sign(&signed).expect("a signature");
+        let signature = whole(0x03, &[&[0], &signature[..]].concat());
+        let first = whole(0x30, &[signed, algorithm.clone(), signature].concat());
+        let lines: Vec<String> = STANDARD
+            .encode(&first)
+            .as_bytes()
+            .chunks(64)
+            .map(|line| String::from_utf8_lossy(line).into_owned())
+            .collect();
+        let pem = format!(
+            "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
+            lines.join("\n")
+        );
+        (pem, key.serialize_pem())
+    }
+
     /// A certificate for this machine, and its private key.
     pub fn server(&self) -> (String, String) {
         let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
@@ -55,6 +84,38 @@ impl Authority {
         let cert = client.signed_by(&key, &self.0).expect("a signed certificate");
         (cert.pem(), key.serialize_pem())
     }
+}
+
+/// The elements inside of a DER sequence, each with its head.
+fn parts(sequence: &[u8]) -> Vec<Vec<u8>> {
+    let (head, _) = lengths(sequence);
+    let (mut rest, mut parts) = (&sequence[head..], Vec::new());
+    while !rest.is_empty() {
+        let (head, length) = lengths(rest);
+        let (part, after) = rest.split_at(head + length);
+        parts.push(part.to_vec());
+        rest = after;
+    }
+    parts
+}
+
+/// Of an element's head and of what is in it.
+fn lengths(element: &[u8]) -> (usize, usize) {
+    match element[1] {
+        0x81 => (3, usize::from(element[2])),
+        0x82 => (4, usize::from(element[2]) << 8 | usize::from(element[3])),
+        short => (2, usize::from(short)),
+    }
+}
+
+fn whole(tag: u8, value: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(value.len()).expect("a short one").to_be_bytes();
+    let head = match value.len() {
+        0..=0x7f => vec![tag, length[1]],
+        0x80..=0xff => vec![tag, 0x81, length[1]],
+        _ => vec![tag, 0x82, length[0], length[1]],
+    };
+    [head, value.to_vec()].concat()
 }
 
 /// Writes `ca.crt`, `server.crt` and `server.key` to `dir`.

@@ -11,6 +11,7 @@ mod console;
 mod database;
 mod direct_tls;
 mod doors;
+mod first_version;
 mod limits;
 mod log_in;
 mod looked_up;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
+use rustls::sign::SingleCertAndKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
@@ -84,9 +85,12 @@ pub fn build(tls: &ServerTls) -> Result<ClientConfig, FileError> {
         }
     };
     let mut config = match (&tls.cert, &tls.key) {
-        (Some(cert), Some(key)) => builder
-            .with_client_auth_cert(pem::certificates(cert)?, pem::private_key(key)?)
-            .map_err(|error| pem::mismatch(cert, key, &error))?,
+        (Some(cert), Some(key)) => {
+            let certified =
+                pem::certified(pem::certificates(cert)?, pem::private_key(key)?, &provider)
+                    .map_err(|error| pem::mismatch(cert, key, &error))?;
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified)))
+        }
         _ => builder.with_no_client_auth(),
     };
     config.alpn_protocols = vec![ALPN.to_vec()];

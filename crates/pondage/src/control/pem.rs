@@ -3,9 +3,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::RootCertStore;
+use rustls::sign::CertifiedKey;
+use rustls::{InconsistentKeys, RootCertStore};
+
+use crate::first_version::FirstVersion;
 
 /// A certificate, key or CA file that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +89,27 @@ pub fn authorities(file: &Path) -> Result<RootCertStore, FileError> {
         })?;
     }
     Ok(roots)
+}
+
+/// A chain with its key, if they belong together. Certificates of X.509's first version may be
+/// shown, too, although rustls does not read them.
+///
+/// # Errors
+/// rustls's, if they do not.
+pub fn certified(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, rustls::Error> {
+    let Some(first) = chain.first().and_then(FirstVersion::read) else {
+        return CertifiedKey::from_der(chain, key, provider);
+    };
+    let private = provider.key_provider.load_private_key(key)?;
+    let matches = private.public_key().is_none_or(|public| public == *first.key());
+    match matches {
+        true => Ok(CertifiedKey::new(chain, private)),
+        false => Err(InconsistentKeys::KeyMismatch.into()),
+    }
 }
 
 /// What rustls says about a certificate and its key.

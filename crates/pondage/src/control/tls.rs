@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::sign::SingleCertAndKey;
 use rustls::{PeerIncompatible, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
@@ -12,6 +13,7 @@ use super::client_tls::{provider, versions, ALPN};
 use super::end_point;
 use super::pem::{self, FileError};
 use super::transport::{Transport, Wire};
+use super::verify::Clients;
 use crate::config::{ListenTls, ListenTlsMode};
 use crate::hba::Subject;
 use crate::link::{Door, Link};
@@ -47,7 +49,8 @@ pub fn listener(tls: &ListenTls) -> Result<Option<Arc<Listener>>, FileError> {
     let builder = match &tls.client_ca {
         Some(file) => {
             let roots = Arc::new(pem::authorities(file)?);
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(roots.clone(), provider.clone());
             let verifier = match tls.mode {
                 ListenTlsMode::VerifyClient => verifier,
                 _ => verifier.allow_unauthenticated(),
@@ -58,7 +61,7 @@ pub fn listener(tls: &ListenTls) -> Result<Option<Arc<Listener>>, FileError> {
                 file: file.clone(),
                 why: error.to_string(),
             })?;
-            builder.with_client_cert_verifier(verifier)
+            builder.with_client_cert_verifier(Clients::new(&provider, verifier, roots))
         }
         None if tls.mode == ListenTlsMode::VerifyClient => {
             return Err(missing("certificate authorities"))
@@ -67,9 +70,9 @@ pub fn listener(tls: &ListenTls) -> Result<Option<Arc<Listener>>, FileError> {
     };
     let chain = pem::certificates(cert)?;
     let end_point = chain.first().and_then(|first| end_point::of(first)).map(Arc::from);
-    let mut config = builder
-        .with_single_cert(chain, pem::private_key(key)?)
+    let certified = pem::certified(chain, pem::private_key(key)?, &provider)
         .map_err(|error| pem::mismatch(cert, key, &error))?;
+    let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
     config.alpn_protocols = vec![ALPN.to_vec()];
     // Connections live long and libpq never resumes a session: tickets would cost every handshake
     // bytes and nobody would use them. PostgreSQL switches them off, too.

@@ -1,10 +1,12 @@
-//! How a server's certificate is judged: the only places that accept less than rustls would.
+//! How certificates are judged: the only places that accept less than rustls would.
 //!
 //! | mode | chain | name | here |
 //! |---|---|---|---|
 //! | prefer, require | no | no | [`AnyCertificate`] |
 //! | verify-ca | yes | no | [`Authorities`] |
 //! | verify-full | yes | yes | [`Authorities`] |
+//!
+//! Clients' are rustls's to judge, but for those of X.509's first version ([`Clients`]).
 //!
 //! Source: PostgreSQL documentation, "SSL Support", "Protection Provided in Different Modes".
 
@@ -13,11 +15,18 @@ use std::sync::Arc;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{
-    verify_tls12_signature, verify_tls13_signature, CryptoProvider, WebPkiSupportedAlgorithms,
+    verify_tls12_signature, verify_tls13_signature, verify_tls13_signature_with_raw_key,
+    CryptoProvider, WebPkiSupportedAlgorithms,
 };
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
+    SignatureScheme,
+};
+
+use crate::first_version::FirstVersion;
 
 /// Encrypts without asking who the other side is, as libpq's `require` does: it keeps listeners
 /// out, not impostors.
@@ -128,6 +137,13 @@ impl ServerCertVerifier for Authorities {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        if let Some(first) = FirstVersion::read(end_entity) {
+            first.verify(&self.roots, now, self.algorithms.all)?;
+            if self.names {
+                first.check_name(server_name)?;
+            }
+            return Ok(ServerCertVerified::assertion());
+        }
         let certificate = ParsedCertificate::try_from(end_entity)?;
         let checked = verify_server_cert_signed_by_trust_anchor(
             &certificate,
@@ -152,7 +168,7 @@ impl ServerCertVerifier for Authorities {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+        tls12(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -161,7 +177,106 @@ impl ServerCertVerifier for Authorities {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+        tls13(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+/// As rustls does it, for certificates of the first version, too.
+fn tls12(
+    message: &[u8],
+    certificate: &CertificateDer<'_>,
+    signature: &DigitallySignedStruct,
+    algorithms: &WebPkiSupportedAlgorithms,
+) -> Result<HandshakeSignatureValid, Error> {
+    match FirstVersion::read(certificate) {
+        Some(first) => first.verify_tls12_signature(message, signature, algorithms),
+        None => verify_tls12_signature(message, certificate, signature, algorithms),
+    }
+}
+
+/// As [`tls12`].
+fn tls13(
+    message: &[u8],
+    certificate: &CertificateDer<'_>,
+    signature: &DigitallySignedStruct,
+    algorithms: &WebPkiSupportedAlgorithms,
+) -> Result<HandshakeSignatureValid, Error> {
+    match FirstVersion::read(certificate) {
+        Some(first) => {
+            verify_tls13_signature_with_raw_key(message, first.key(), signature, algorithms)
+        }
+        None => verify_tls13_signature(message, certificate, signature, algorithms),
+    }
+}
+
+/// Clients' certificates, those of the first version included.
+#[derive(Debug)]
+pub struct Clients {
+    others: Arc<dyn ClientCertVerifier>,
+    roots: Arc<RootCertStore>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl Clients {
+    /// `others` judges certificates of later versions, by the same roots.
+    pub fn new(
+        provider: &CryptoProvider,
+        others: Arc<dyn ClientCertVerifier>,
+        roots: Arc<RootCertStore>,
+    ) -> Arc<Clients> {
+        let algorithms = provider.signature_verification_algorithms;
+        Arc::new(Clients { others, roots, algorithms })
+    }
+}
+
+impl ClientCertVerifier for Clients {
+    fn offer_client_auth(&self) -> bool {
+        self.others.offer_client_auth()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.others.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.others.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        match FirstVersion::read(end_entity) {
+            Some(first) => {
+                first.verify(&self.roots, now, self.algorithms.all)?;
+                Ok(ClientCertVerified::assertion())
+            }
+            None => self.others.verify_client_cert(end_entity, intermediates, now),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        tls12(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        tls13(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

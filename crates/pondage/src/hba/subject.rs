@@ -8,6 +8,7 @@
 use rustls_pki_types::CertificateDer;
 
 use crate::der::{any, element, OID, SEQUENCE};
+use crate::first_version::FirstVersion;
 
 /// The names of a certificate that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,8 +45,13 @@ const NAMES: [(&[u8], &str); 14] = [
 impl Subject {
     /// None: it can't be read.
     pub fn of(certificate: &CertificateDer<'_>) -> Option<Subject> {
-        let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
-        Subject::of_name(certificate.subject())
+        match FirstVersion::read(certificate) {
+            Some(first) => first.subject(),
+            None => {
+                let certificate = webpki::EndEntityCert::try_from(certificate).ok()?;
+                Subject::of_name(certificate.subject())
+            }
+        }
     }
 
     /// `name`: the value of a Name, without its own head.
