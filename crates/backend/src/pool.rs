@@ -256,6 +256,15 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
         }
     }
 
+    /// The same, but the one that has been idle longest.
+    pub fn take_in_turn(&mut self) -> Option<S> {
+        if self.waiting.is_empty() {
+            self.take_oldest()
+        } else {
+            None
+        }
+    }
+
     /// Some idle server, for closing it or giving it away: the least recently used.
     pub fn take_oldest(&mut self) -> Option<S> {
         (!self.idle.is_empty()).then(|| self.idle.remove(0))
@@ -316,6 +325,11 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
     pub fn waiting_since(&self, since: Moment) -> Vec<C> {
         let long = self.waiting.iter().take_while(|one| one.since <= since);
         long.map(|one| one.client).collect()
+    }
+
+    /// Time that does not count: those who wait have come so much later.
+    pub fn postpone(&mut self, by: Duration) {
+        self.waiting.iter_mut().for_each(|one| one.since = one.since.after(by));
     }
 
     /// Who has the place `number` in the queue, and since when.

@@ -224,11 +224,12 @@ fn run(
             takeover.ready()?;
         }
         let ended = workers.start(inboxes)?;
-        tokio::spawn(signals.obey(control.clone()));
         let bounding = control.clone();
         tokio::spawn(async move { bounding.bound_shutdown().await });
         let process: Arc<dyn Process> = control.clone();
-        let console = Console::new(Arc::new(Operator::new(process.clone())));
+        let operator = Arc::new(Operator::new(process.clone()));
+        tokio::spawn(signals.obey(control.clone(), operator.clone()));
+        let console = Console::new(operator);
         tokio::spawn(control.clone().run(asked, console));
         if let Some(listener) = http {
             let listener = tokio::net::TcpListener::from_std(listener)?;

@@ -21,4 +21,6 @@ mod rotation;
 mod server_tls;
 mod session_starts;
 mod tls_versions;
+mod suspending;
+mod taken_over;
 mod users_of_databases;

@@ -292,6 +292,7 @@ impl Builder<'_> {
             shutdown_timeout: values
                 .duration("shutdown_timeout")
                 .unwrap_or(default::SHUTDOWN_TIMEOUT),
+            suspend_timeout: values.duration("suspend_timeout").unwrap_or(default::SUSPEND_TIMEOUT),
             login_timeout: values.duration("login_timeout").unwrap_or(default::LOGIN_TIMEOUT),
             upgrade_timeout: values.duration("upgrade_timeout").unwrap_or(default::UPGRADE_TIMEOUT),
             pid_file: values.path("pid_file"),
@@ -380,6 +381,7 @@ impl Builder<'_> {
                 .flag("log_disconnections")
                 .unwrap_or(default::LOG_DISCONNECTIONS),
             stats_period: values.duration("stats_period").unwrap_or(default::STATS_PERIOD),
+            log_stats: values.flag("log_stats").unwrap_or(default::LOG_STATS),
         }
     }
 
@@ -507,6 +509,7 @@ impl Builder<'_> {
             reserve_pool_size: values.count("reserve_pool_size"),
             reserve_pool_timeout: values.duration("reserve_pool_timeout"),
             wait_timeout: values.duration("wait_timeout"),
+            wait_notify: values.duration("wait_notify"),
             connect_timeout: values.duration("connect_timeout"),
             server_login_retry: values.duration("server_login_retry"),
             server_lifetime: values.duration("server_lifetime"),
@@ -515,6 +518,8 @@ impl Builder<'_> {
             server_check_query: values.text("server_check_query"),
             server_reset_query: values.text("server_reset_query"),
             server_reset_always: values.flag("server_reset_always"),
+            server_fast_close: values.flag("server_fast_close"),
+            server_round_robin: values.flag("server_round_robin"),
             max_prepared_statements: values.count("max_prepared_statements"),
             max_pinned: values.count("max_pinned"),
             query_timeout: values.duration("query_timeout"),
@@ -522,6 +527,10 @@ impl Builder<'_> {
             idle_transaction_timeout: values.duration("idle_transaction_timeout"),
             client_idle_timeout: values.duration("client_idle_timeout"),
             application_name_add_host: values.flag("application_name_add_host"),
+            ignore_startup_parameters: values
+                .value("ignore_startup_parameters")
+                .map(|_| values.names("ignore_startup_parameters")),
+            refuse_simple: values.flag("refuse_simple"),
             listen: values.text("listen").and_then(|word| ListenMode::from_name(&word)),
             coalesce: values.text("coalesce").and_then(|word| Coalesce::from_name(&word)),
             prepare_simple: values.flag("prepare_simple"),

@@ -160,6 +160,7 @@ pub struct Runtime {
     /// Servers of all pools, over all workers.
     pub max_servers: Option<u32>,
     pub shutdown_timeout: Duration,
+    pub suspend_timeout: Duration,
     /// A client has this long to log in.
     pub login_timeout: Duration,
     /// How long a process that another has taken over from serves its clients.
@@ -370,6 +371,7 @@ pub struct PoolOptions {
     pub reserve_pool_size: Option<u32>,
     pub reserve_pool_timeout: Option<Duration>,
     pub wait_timeout: Option<Duration>,
+    pub wait_notify: Option<Duration>,
     pub connect_timeout: Option<Duration>,
     pub server_login_retry: Option<Duration>,
     pub server_lifetime: Option<Duration>,
@@ -378,6 +380,8 @@ pub struct PoolOptions {
     pub server_check_query: Option<String>,
     pub server_reset_query: Option<String>,
     pub server_reset_always: Option<bool>,
+    pub server_fast_close: Option<bool>,
+    pub server_round_robin: Option<bool>,
     pub max_prepared_statements: Option<u32>,
     pub max_pinned: Option<u32>,
     pub query_timeout: Option<Duration>,
@@ -385,6 +389,8 @@ pub struct PoolOptions {
     pub idle_transaction_timeout: Option<Duration>,
     pub client_idle_timeout: Option<Duration>,
     pub application_name_add_host: Option<bool>,
+    pub ignore_startup_parameters: Option<Vec<String>>,
+    pub refuse_simple: Option<bool>,
     pub listen: Option<ListenMode>,
     pub coalesce: Option<Coalesce>,
     pub prepare_simple: Option<bool>,
@@ -505,6 +511,8 @@ pub struct Telemetry {
     pub log_disconnections: bool,
     /// Period of the averages in SHOW STATS.
     pub stats_period: Duration,
+    /// A line in the log at the end of each.
+    pub log_stats: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -528,6 +536,7 @@ pub struct PoolConfig {
     pub reserve_pool_size: u32,
     pub reserve_pool_timeout: Duration,
     pub wait_timeout: Duration,
+    pub wait_notify: Duration,
     pub connect_timeout: Duration,
     pub server_login_retry: Duration,
     pub server_lifetime: Duration,
@@ -537,6 +546,8 @@ pub struct PoolConfig {
     pub server_check_query: String,
     pub server_reset_query: String,
     pub server_reset_always: bool,
+    pub server_fast_close: bool,
+    pub server_round_robin: bool,
     /// Per server; 0: statements are not followed, as PgBouncer's max_prepared_statements = 0.
     pub max_prepared_statements: u32,
     /// Clients that may keep a server beyond their transaction; 0: none.
@@ -547,6 +558,10 @@ pub struct PoolConfig {
     pub client_idle_timeout: Duration,
     /// PostgreSQL is told of clients' addresses in their application_name.
     pub application_name_add_host: bool,
+    /// Start-up parameters that are dropped.
+    pub ignore_startup_parameters: Vec<String>,
+    /// The simple query protocol is not spoken.
+    pub refuse_simple: bool,
     pub listen: ListenMode,
     pub coalesce: Coalesce,
     /// Simple queries seen often are sent as prepared statements.

@@ -212,6 +212,8 @@ pub mod default {
     pub const MAX_CLIENTS: u32 = 10_000;
     pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(25);
     pub const UPGRADE_TIMEOUT: Duration = Duration::from_secs(3600);
+    /// As PgBouncer.
+    pub const SUSPEND_TIMEOUT: Duration = Duration::from_secs(10);
     pub const LOGIN_TIMEOUT: Duration = Duration::from_secs(60);
 
     pub const AUTH_METHOD: AuthMethod = AuthMethod::Scram;
@@ -229,6 +231,7 @@ pub mod default {
     pub const RESERVE_POOL_SIZE: u32 = 0;
     pub const RESERVE_POOL_TIMEOUT: Duration = Duration::from_secs(5);
     pub const WAIT_TIMEOUT: Duration = Duration::from_secs(120);
+    pub const WAIT_NOTIFY: Duration = Duration::ZERO;
     pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
     pub const SERVER_LOGIN_RETRY: Duration = Duration::from_secs(1);
     pub const SERVER_LIFETIME: Duration = Duration::from_secs(3600);
@@ -238,6 +241,9 @@ pub mod default {
     pub const SERVER_CHECK_QUERY: &str = "";
     pub const SERVER_RESET_QUERY: &str = "DISCARD ALL";
     pub const SERVER_RESET_ALWAYS: bool = false;
+    pub const SERVER_FAST_CLOSE: bool = false;
+    pub const SERVER_ROUND_ROBIN: bool = false;
+    pub const REFUSE_SIMPLE: bool = false;
     pub const MAX_PREPARED_STATEMENTS: u32 = 200;
     pub const QUERY_TIMEOUT: Duration = Duration::ZERO;
     pub const TRANSACTION_TIMEOUT: Duration = Duration::ZERO;
@@ -303,6 +309,7 @@ pub mod default {
     pub const LOG_CONNECTIONS: bool = false;
     pub const LOG_DISCONNECTIONS: bool = false;
     pub const STATS_PERIOD: Duration = Duration::from_secs(60);
+    pub const LOG_STATS: bool = false;
 }
 
 /// Ceilings, checked when the configuration is read.
@@ -422,6 +429,10 @@ pub static TABLE: &[Row] = &[
         Preset::Duration(default::UPGRADE_TIMEOUT), &[],
         "How long a process that another has taken over from serves the clients that it has; \
          then it shuts down."),
+    row(RUNTIME, "suspend_timeout", Kind::Duration { zero: Some("without bound") },
+        Preset::Duration(default::SUSPEND_TIMEOUT), &["suspend_timeout"],
+        "How long SUSPEND waits until everything is written; who has not read it by then is \
+         closed."),
     row(RUNTIME, "login_timeout", NEVER, Preset::Duration(default::LOGIN_TIMEOUT),
         &["client_login_timeout"],
         "A client that has not logged in by then is closed."),
@@ -496,6 +507,9 @@ pub static TABLE: &[Row] = &[
     row(POOLS, "wait_timeout", NEVER, Preset::Duration(default::WAIT_TIMEOUT),
         &["query_wait_timeout"],
         "A client that waited this long for a server is told 53300."),
+    row(POOLS, "wait_notify", NEVER, Preset::Duration(default::WAIT_NOTIFY),
+        &["query_wait_notify"],
+        "A client that has waited this long for a server gets a notice that it does."),
     row(POOLS, "connect_timeout", NEVER, Preset::Duration(default::CONNECT_TIMEOUT),
         &["server_connect_timeout"],
         "Connecting and logging in to a server may take this long."),
@@ -520,6 +534,15 @@ pub static TABLE: &[Row] = &[
     row(POOLS, "server_reset_always", Kind::Flag, Preset::Flag(default::SERVER_RESET_ALWAYS),
         &["server_reset_query_always"],
         "Run it in the other modes too."),
+    row(POOLS, "server_fast_close", Kind::Flag, Preset::Flag(default::SERVER_FAST_CLOSE),
+        &["server_fast_close"],
+        "In session mode, a server that is to be closed (RECONNECT, or its database has moved in \
+         the configuration) is closed at the end of its transaction, and its client with it; \
+         else when the client leaves."),
+    row(POOLS, "server_round_robin", Kind::Flag, Preset::Flag(default::SERVER_ROUND_ROBIN),
+        &["server_round_robin"],
+        "The server that has been idle longest is lent next; else the one used last, so that the \
+         others may close."),
     row(POOLS, "max_prepared_statements",
         Kind::Count { least: 0, most: limit::PREPARED_STATEMENTS },
         Preset::Count(default::MAX_PREPARED_STATEMENTS), &["max_prepared_statements"],
@@ -548,6 +571,16 @@ pub static TABLE: &[Row] = &[
         "The application_name with which a client begins becomes `name - address:port`, so that \
          PostgreSQL's views and log have its address. Clients with different names don't share \
          trips ([why](pooling.md#clients-addresses))."),
+    row(POOLS, "ignore_startup_parameters", Kind::Names, Preset::NoNames,
+        &["ignore_startup_parameters"],
+        "Start-up parameters of clients that are dropped instead of applied; `options` stands for \
+         all settings in that parameter. What PostgreSQL reports is applied all the same: \
+         application_name, client_encoding, DateStyle, IntervalStyle, TimeZone and \
+         standard_conforming_strings."),
+    row(POOLS, "refuse_simple", Kind::Flag, Preset::Flag(default::REFUSE_SIMPLE),
+        &["disable_pqexec"],
+        "Clients may not use the simple query protocol, in which one text may hold several \
+         statements: who does is told P0325 and closed."),
     row(POOLS, "listen", Kind::Choice(ListenMode::WORDS), Preset::Text(default::LISTEN.name()), &[],
         "LISTEN in transaction and statement mode. `shared`: one connection of the database \
          listens for all clients ([LISTEN](pooling.md#listen)); `server`: the server that runs it \
@@ -820,4 +853,6 @@ pub static TABLE: &[Row] = &[
     row(TELEMETRY, "stats_period", Kind::Duration { zero: None },
         Preset::Duration(default::STATS_PERIOD), &["stats_period"],
         "Period of the averages in SHOW STATS."),
+    row(TELEMETRY, "log_stats", Kind::Flag, Preset::Flag(default::LOG_STATS), &["log_stats"],
+        "Log the averages of all databases together at the end of each period."),
 ];

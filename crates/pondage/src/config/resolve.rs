@@ -118,6 +118,7 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
         reserve_pool_size: nearest!(reserve_pool_size, default::RESERVE_POOL_SIZE),
         reserve_pool_timeout: nearest!(reserve_pool_timeout, default::RESERVE_POOL_TIMEOUT),
         wait_timeout: nearest!(wait_timeout, default::WAIT_TIMEOUT),
+        wait_notify: nearest!(wait_notify, default::WAIT_NOTIFY),
         connect_timeout: nearest!(connect_timeout, default::CONNECT_TIMEOUT),
         server_login_retry: nearest!(server_login_retry, default::SERVER_LOGIN_RETRY),
         server_lifetime: nearest!(server_lifetime, default::SERVER_LIFETIME),
@@ -126,6 +127,8 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
         server_check_query: nearest!(server_check_query, default::SERVER_CHECK_QUERY.to_owned()),
         server_reset_query: nearest!(server_reset_query, default::SERVER_RESET_QUERY.to_owned()),
         server_reset_always: nearest!(server_reset_always, default::SERVER_RESET_ALWAYS),
+        server_fast_close: nearest!(server_fast_close, default::SERVER_FAST_CLOSE),
+        server_round_robin: nearest!(server_round_robin, default::SERVER_ROUND_ROBIN),
         max_prepared_statements: nearest!(
             max_prepared_statements,
             default::MAX_PREPARED_STATEMENTS
@@ -142,6 +145,8 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
             application_name_add_host,
             default::APPLICATION_NAME_ADD_HOST
         ),
+        ignore_startup_parameters: nearest!(ignore_startup_parameters, Vec::new()),
+        refuse_simple: nearest!(refuse_simple, default::REFUSE_SIMPLE),
         listen: nearest!(listen, default::LISTEN),
         coalesce: nearest!(coalesce, default::COALESCE),
         prepare_simple: nearest!(prepare_simple, default::PREPARE_SIMPLE),

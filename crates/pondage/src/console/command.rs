@@ -217,6 +217,7 @@ pub const HELP: &str = "\n\tSHOW HELP|CONFIG|DATABASES|POOLS|CLIENTS|SERVERS|USE
     \tRELOAD\n\
     \tPAUSE [<db>]\n\
     \tRESUME [<db>]\n\
+    \tSUSPEND\n\
     \tDISABLE <db>\n\
     \tENABLE <db>\n\
     \tRECONNECT [<db>]\n\

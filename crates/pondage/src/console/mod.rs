@@ -295,9 +295,15 @@ impl Console {
         }
     }
 
-    /// Forgets a client; what it waits for is waited for no longer.
+    /// Forgets a client; what it waits for is waited for no longer. SUSPEND ends with the last
+    /// client, as in PgBouncer: nobody is left who would say RESUME.
     pub fn gone(&mut self, client: Ref) {
-        self.clients.remove(&client);
+        if self.clients.remove(&client).is_some() && self.clients.is_empty() {
+            let operator = self.operator.clone();
+            tokio::spawn(async move {
+                operator.end_suspension("the last console client left while suspended").await;
+            });
+        }
     }
 
     /// Answers a command about caches, of a client of a pool: all of its messages at once.

@@ -43,6 +43,7 @@ pub struct Operator {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Switches {
     all_paused: bool,
+    suspended: bool,
     paused: BTreeSet<String>,
     /// False: enabled against the configuration.
     disabled: BTreeMap<String, bool>,
@@ -51,6 +52,10 @@ pub struct Switches {
 impl Switches {
     pub fn all_paused(&self) -> bool {
         self.all_paused
+    }
+
+    pub fn suspended(&self) -> bool {
+        self.suspended
     }
 
     /// `pools`: all of this database. They know better, where there are any.
@@ -66,6 +71,11 @@ impl Switches {
             [] => self.disabled.get(database).copied().unwrap_or(configured),
             pools => pools.iter().any(|pool| pool.disabled),
         }
+    }
+
+    /// PAUSE of all, or SUSPEND.
+    fn is_still(&self) -> bool {
+        self.all_paused || self.suspended
     }
 
     #[cfg(test)]
@@ -92,7 +102,7 @@ impl Switches {
     fn resume(&mut self, database: &Option<String>) {
         match database {
             None => {
-                self.all_paused = false;
+                (self.all_paused, self.suspended) = (false, false);
                 self.paused.clear();
             }
             Some(name) => drop(self.paused.remove(name)),
@@ -136,7 +146,12 @@ impl Operator {
             if view.silent.is_empty() {
                 let pools = view::pools(&view.workers);
                 let calls = procedures::calls(&self.process.procedures().list());
-                self.sampler().sample(self.now(), stats::by_database(&pools), calls);
+                let databases = stats::by_database(&pools);
+                let mut sampler = self.sampler();
+                if self.process.config().telemetry.log_stats {
+                    log_stats(&sampler.overall(self.now(), &databases));
+                }
+                sampler.sample(self.now(), databases, calls);
             }
         }
     }
@@ -287,10 +302,7 @@ impl Operator {
                 self.known("wait in", &database)?;
                 self.tell(Command::WaitClose { database }).await
             }
-            Act::Suspend => {
-                Err(Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, "SUSPEND is not available yet")
-                    .hint("Use PAUSE, which waits until servers are free and keeps clients."))
-            }
+            Act::Suspend => self.suspend().await,
             Act::Shutdown(how) => {
                 self.process.shutdown(how);
                 Ok(())
@@ -345,7 +357,7 @@ impl Operator {
     async fn pause(&self, database: Option<String>) -> Result<(), Failure> {
         self.known("pause", &database)?;
         self.room_for(&database)?;
-        if self.switches().all_paused {
+        if self.switches().is_still() {
             return Err(state_failure("already suspended/paused"));
         }
         // From now on, for a database that no worker knows yet; the wait may be long.
@@ -355,6 +367,64 @@ impl Operator {
             self.switches().resume(&database);
         }
         told
+    }
+
+    async fn suspend(&self) -> Result<(), Failure> {
+        if self.process.condition().stopping {
+            return Err(state_failure("pooler is shutting down"));
+        }
+        {
+            let mut switches = self.switches();
+            if switches.is_still() {
+                return Err(state_failure("already suspended/paused"));
+            }
+            if !switches.paused.is_empty() {
+                return Err(state_failure("cannot suspend with paused databases"));
+            }
+            switches.suspended = true;
+        }
+        let limit = self.process.config().runtime.suspend_timeout;
+        let written = self.tell(Command::Suspend { force: false });
+        let told = match limit.is_zero() {
+            true => written.await,
+            false => match tokio::time::timeout(limit, written).await {
+                Ok(told) => told,
+                Err(_) => self.tell(Command::Suspend { force: true }).await,
+            },
+        };
+        if told.is_err() {
+            self.end_suspension("not every worker could be suspended").await;
+        }
+        told
+    }
+
+    /// RESUME, if it is SUSPEND that holds clients back.
+    pub async fn end_suspension(&self, why: &str) {
+        if !std::mem::take(&mut self.switches().suspended) {
+            return;
+        }
+        tracing::info!(event = "resumed", "{why}");
+        // A worker that is gone has nobody to go on with.
+        let _ = self.tell(Command::Resume { database: None }).await;
+    }
+
+    /// As PAUSE on the console, for a signal.
+    pub async fn pause_all(&self) {
+        self.signalled("PAUSE", self.pause(None).await);
+    }
+
+    /// As RESUME on the console, for a signal.
+    pub async fn resume_all(&self) {
+        self.signalled("RESUME", self.resume(None).await);
+    }
+
+    fn signalled(&self, command: &str, done: Result<(), Failure>) {
+        match done {
+            Ok(()) => tracing::info!(event = "signal_obeyed", command),
+            Err(failure) => {
+                tracing::warn!(event = "signal_ignored", command, "{}", failure.message);
+            }
+        }
     }
 
     async fn resume(&self, database: Option<String>) -> Result<(), Failure> {
@@ -367,6 +437,7 @@ impl Operator {
             None => {
                 let switches = self.switches();
                 let any_paused = switches.all_paused
+                    || switches.suspended
                     || !switches.paused.is_empty()
                     || pools.iter().any(|pool| pool.paused);
                 if !any_paused {
@@ -463,6 +534,40 @@ impl Operator {
         self.process.send(worker, ToWorker::Command { command, reply });
         answer
     }
+}
+
+/// Rates per second; times in microseconds, of one.
+fn log_stats(averages: &stats::Averages) {
+    let stats::Averages {
+        server_assignment_count,
+        xact_count,
+        query_count,
+        received,
+        sent,
+        xact_time_us,
+        query_time_us,
+        wait_time_us,
+        client_parse_count,
+        server_parse_count,
+        bind_count,
+        client_login_count,
+    } = *averages;
+    tracing::info!(
+        event = "stats",
+        xacts = xact_count,
+        queries = query_count,
+        assignments = server_assignment_count,
+        client_parses = client_parse_count,
+        server_parses = server_parse_count,
+        binds = bind_count,
+        logins = client_login_count,
+        received,
+        sent,
+        xact_us = xact_time_us,
+        query_us = query_time_us,
+        wait_us = wait_time_us,
+        "averages of all databases"
+    );
 }
 
 fn heard(

@@ -430,8 +430,8 @@ fn memory(workers: &[WorkerSnapshot], kept: cache::store::Standing) -> Vec<Vec<V
 
 fn state(switches: &Switches) -> Vec<Vec<Value>> {
     let yes = |flag| Value::text(if flag { "yes" } else { "no" });
-    let paused = switches.all_paused();
-    [("active", !paused), ("paused", paused), ("suspended", false)]
+    let (paused, suspended) = (switches.all_paused(), switches.suspended());
+    [("active", !paused && !suspended), ("paused", paused), ("suspended", suspended)]
         .map(|(key, flag)| vec![Value::text(key), yes(flag)])
         .into()
 }

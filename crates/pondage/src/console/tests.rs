@@ -186,6 +186,32 @@ async fn a_resume_needs_a_pause() {
 }
 
 #[tokio::test]
+async fn a_suspension_ends_by_resume_or_with_the_last_client() {
+    let (mut console, _, mut inboxes) = begin(1);
+    let inbox = &mut inboxes[0];
+    let suspended = Command::Suspend { force: false };
+    let resumed = Command::Resume { database: None };
+    console.message(ADA, &admin(), query("SUSPEND; SUSPEND"));
+    assert_eq!(obey(inbox, Ok(())).await, suspended);
+    assert_eq!(reply_of(inbox, ADA).await, "SUSPEND [55000 already suspended/paused] ready");
+    console.message(ADA, &admin(), query("RESUME app; RESUME"));
+    tell(inbox, WorkerSnapshot::default()).await;
+    assert_eq!(reply_of(inbox, ADA).await, "[55000 database app is not paused] ready");
+    console.message(ADA, &admin(), query("RESUME; SUSPEND"));
+    tell(inbox, WorkerSnapshot::default()).await;
+    assert_eq!(obey(inbox, Ok(())).await, resumed);
+    assert_eq!(obey(inbox, Ok(())).await, suspended);
+    assert_eq!(reply_of(inbox, ADA).await, "RESUME SUSPEND ready");
+    console.gone(ADA);
+    assert_eq!(obey(inbox, Ok(())).await, resumed);
+    // Refused by a worker it is none.
+    console.message(ADA, &admin(), query("SUSPEND"));
+    assert_eq!(obey(inbox, Err("no".to_owned())).await, suspended);
+    assert_eq!(obey(inbox, Ok(())).await, resumed);
+    assert_eq!(reply_of(inbox, ADA).await, "[55000 no] ready");
+}
+
+#[tokio::test]
 async fn a_pause_a_worker_refuses_is_not_remembered() {
     let (mut console, _, mut inboxes) = begin(1);
     let inbox = &mut inboxes[0];
@@ -206,7 +232,6 @@ async fn unknown_databases_and_the_console_itself_are_refused() {
         ("KILL nope", "[3D000 no such database: nope] ready"),
         ("DISABLE nope", "[3D000 no such database: nope] ready"),
         ("PAUSE pgbouncer", "[55000 cannot pause admin db: pgbouncer] ready"),
-        ("SUSPEND", "[0A000 SUSPEND is not available yet] ready"),
         ("SHOW FDS", "[0A000 SHOW FDS is not available] ready"),
         ("SET nonsense = 1", "[0A000 \"nonsense\" cannot be set from the console] ready"),
         ("SET pool.pool_size = x", "[22023 invalid value for \"pool.pool_size\"] ready"),

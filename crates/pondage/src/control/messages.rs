@@ -438,6 +438,11 @@ pub enum Command {
     Resume {
         database: Option<String>,
     },
+    /// Write what there is and read nothing more until Resume; replied when all is written. `force`
+    /// closes those that do not read.
+    Suspend {
+        force: bool,
+    },
     /// Close every server when it is released; idle ones at once.
     Reconnect {
         database: Option<String>,

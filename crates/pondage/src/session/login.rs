@@ -90,10 +90,36 @@ pub struct Wish {
     pub database: String,
     /// Settings, those in `options` included, in order.
     pub settings: Vec<(String, String)>,
+    /// The names of those in `options`.
+    optional: Vec<String>,
     /// The value of `replication`, if it asks for a replication connection.
     pub replication: Option<String>,
     /// Its protocol has cancel keys of more than 4 bytes.
     pub long_key: bool,
+}
+
+/// What PgBouncer keeps for each client: it is applied though it is to be ignored.
+const KEPT: [&str; 6] = [
+    "application_name",
+    "client_encoding",
+    "DateStyle",
+    "IntervalStyle",
+    "TimeZone",
+    "standard_conforming_strings",
+];
+
+impl Wish {
+    /// Drops the settings of these names; `options` names all in that parameter.
+    pub fn ignore(&mut self, names: &[String]) {
+        let is = |one: &str, name: &str| one.eq_ignore_ascii_case(name);
+        let named = |name: &str| names.iter().any(|one| is(one, name));
+        let in_options = |name: &str| self.optional.iter().any(|one| is(one, name));
+        let options = named("options");
+        self.settings.retain(|(name, _)| {
+            let ignored = named(name) || options && in_options(name);
+            !ignored || KEPT.iter().any(|kept| is(kept, name))
+        });
+    }
 }
 
 /// What a first packet was.
@@ -557,13 +583,15 @@ fn wish(startup: &startup::Startup<'_>, tls: TlsState, out: &mut Vec<u8>) -> Res
             "database" => wish.database = value.to_owned(),
             "replication" => wish.replication = replication(value)?,
             "options" => {
-                wish.settings.extend(options::parse(value).map_err(|word| {
+                let settings = options::parse(value).map_err(|word| {
                     Refused::new(
                         sqlstate::INVALID_PARAMETER_VALUE,
                         format!("unsupported command-line argument \"{word}\" in start-up options"),
                     )
                     .hint("Pondage takes -c name=value and --name=value. [P0302]")
-                })?);
+                })?;
+                wish.optional.extend(settings.iter().map(|(name, _)| name.clone()));
+                wish.settings.extend(settings);
             }
             name if name.starts_with("_pq_.") => unknown.push(name),
             name if options::is_name(name) => {

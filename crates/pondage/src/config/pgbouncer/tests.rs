@@ -442,9 +442,9 @@ fn the_console_sets_options_of_the_ini() {
     assert!(refused.contains("PgBouncer has it") && refused.contains("SET on the console"));
     // The file may be half written by now: only RELOAD reads it.
     directory.write("pgbouncer.ini", "[databases]\napp = host=\n[pgb");
-    let config = set(&config, "server_fast_close", "1").expect("taken note of");
+    let config = set(&config, "dns_max_ttl", "1").expect("taken note of");
     assert_eq!(limit(&config), Some(9));
-    let noted = |config: &Config| config.notices.iter().any(|note| note.contains("fast_close"));
+    let noted = |config: &Config| config.notices.iter().any(|note| note.contains("dns_max_ttl"));
     assert!(noted(&config) && !noted(&first));
     assert!(reload(&config).is_err());
     directory.write("pgbouncer.ini", text);

@@ -11,7 +11,7 @@ use wire::pg::{backend as reply, sqlstate};
 use super::lending::removed;
 use super::login::{key_number, key_parts};
 use super::surveying::Touched;
-use super::{Effect, Place, Plane, Preparing};
+use super::{Effect, Place, Plane, PoolState, Preparing};
 use crate::config::{CacheMode, Config, PoolMode};
 use crate::control::messages::{Command, Ref, Shutdown, ToControl, ToWorker};
 use crate::session::client::{Client, Hold, Phase, NONE};
@@ -30,6 +30,16 @@ enum Until {
     Quiet(Option<String>),
     /// No server of an earlier epoch is left.
     Renewed(Option<String>),
+    /// Clients and servers have been sent everything.
+    Written,
+}
+
+impl PoolState {
+    /// Its servers are to be others, of which sessions are told as well.
+    fn renew(&mut self) {
+        self.epoch += 1;
+        self.renewed = self.epoch;
+    }
 }
 
 impl Plane {
@@ -266,12 +276,16 @@ impl Plane {
                     pool.paused = false;
                     pool.pool.retry_now();
                 });
+                if database.is_none() {
+                    self.resume_suspended();
+                }
                 self.serve_all();
                 let _ = reply.send(Ok(()));
             }
+            Command::Suspend { force } => self.suspend(force, reply),
             Command::Reconnect { database } => {
                 self.each_pool(&database, |pool| {
-                    pool.epoch += 1;
+                    pool.renew();
                     pool.pool.retry_now();
                 });
                 self.close_idle();
@@ -321,8 +335,8 @@ impl Plane {
         }
     }
 
-    fn each_pool(&mut self, database: &Option<String>, change: impl FnMut(&mut super::PoolState)) {
-        let matches = |pool: &super::PoolState| {
+    fn each_pool(&mut self, database: &Option<String>, change: impl FnMut(&mut PoolState)) {
+        let matches = |pool: &PoolState| {
             database.as_ref().is_none_or(|database| *database == pool.name.database)
         };
         self.pools.iter_mut().filter(|pool| matches(pool)).for_each(change);
@@ -387,16 +401,22 @@ impl Plane {
     }
 
     fn is_true(&self, until: &Until) -> bool {
-        let (Until::Quiet(database) | Until::Renewed(database)) = until;
+        let (Until::Quiet(database) | Until::Renewed(database)) = until else {
+            return self.is_written();
+        };
         self.servers.iter().all(|(_, conn)| {
             let pool = &self.pools[conn.pool as usize];
             let other = database.as_ref().is_some_and(|database| *database != pool.name.database);
             other
                 || match until {
                     Until::Quiet(_) => conn.place == Place::Idle || conn.replication,
-                    Until::Renewed(_) => conn.epoch == pool.epoch && !conn.close_needed,
+                    _ => conn.epoch == pool.epoch && !conn.close_needed,
                 }
         })
+    }
+
+    pub(super) fn wait_until_written(&mut self, reply: oneshot::Sender<Result<(), String>>) {
+        self.waits.push(Wait { until: Until::Written, reply });
     }
 
     /// A whole new configuration: what connections already use stays until they let go.
@@ -442,7 +462,7 @@ impl Plane {
         let budgets = self.client_budgets(&config);
         let pool = &mut self.pools[at as usize];
         if pool.config.upstream != config.upstream {
-            pool.epoch += 1;
+            pool.renew();
             pool.failing = None;
             pool.pool.retry_now();
         }
@@ -502,6 +522,8 @@ impl Plane {
 
     fn shut_down(&mut self, shutdown: Shutdown) {
         self.shutdown = Some(shutdown);
+        // Whoever is to leave has to be heard.
+        self.resume_suspended();
         if shutdown == Shutdown::Immediate {
             let refused = Refused::new(sqlstate::ADMIN_SHUTDOWN, "Pondage is shutting down");
             for slot in self.clients.numbers() {

@@ -31,13 +31,17 @@ impl Plane {
         self.pools[at as usize].config.mode == PoolMode::Session
     }
 
-    /// The most recently used idle server that is as good for a client as one of its own.
+    /// The most recently used idle server that is as good for a client as one of its own; or the
+    /// least recently used, where they take turns.
     pub(super) fn take_fitting(&mut self, at: u32, slot: u32) -> Option<u32> {
         let wanted = &self.clients[slot].settings;
         let idle = self.pools[at as usize].pool.idle().iter().rev().copied();
         let mut fitting =
             idle.filter(|server| self.servers[*server].started_with().start_like(wanted));
-        let found = fitting.next()?;
+        let found = match self.pools[at as usize].config.server_round_robin {
+            true => fitting.last()?,
+            false => fitting.next()?,
+        };
         self.pools[at as usize].pool.remove_idle(found);
         Some(found)
     }

@@ -82,6 +82,7 @@ impl Plane {
             paused,
             disabled,
             epoch: 0,
+            renewed: 0,
             totals: Totals::default(),
             failing: None,
             shapes: Shapes::default(),
@@ -175,6 +176,9 @@ impl Plane {
         let found = match pool.config.mode {
             _ if !open => None,
             PoolMode::Session => self.take_fitting(at, slot),
+            PoolMode::Transaction | PoolMode::Statement if pool.config.server_round_robin => {
+                pool.pool.take_in_turn()
+            }
             PoolMode::Transaction | PoolMode::Statement => pool.pool.take(),
         };
         if let Some(server) = found {

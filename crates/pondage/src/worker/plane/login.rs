@@ -359,6 +359,11 @@ impl Plane {
             places[..taken].iter().for_each(|(budget, _, _)| budget.give_back());
             return self.refuse(slot, &no_place(what, limit.unwrap_or(0)));
         }
+        if let (Phase::LoggingIn(login), [_, ..]) =
+            (&mut self.clients[slot].phase, &*pool.config.ignore_startup_parameters)
+        {
+            login.wish.ignore(&pool.config.ignore_startup_parameters);
+        }
         let upstream = &pool.config.upstream;
         let stored = matches!(upstream.password, Some(Secret::Plain(_) | Secret::Md5(_)));
         let wanted = !stored && upstream.user == user;

@@ -42,6 +42,7 @@ mod splitting;
 mod standpoint;
 mod statements;
 mod surveying;
+mod suspending;
 mod timers;
 mod trains;
 mod trips;
@@ -330,6 +331,8 @@ pub struct PoolState {
     pub paused: bool,
     pub disabled: bool,
     pub epoch: u32,
+    /// The epoch of the last change that clients of sessions are not to outlive.
+    pub renewed: u32,
     pub totals: Totals,
     pub failing: Option<Failing>,
     pub shapes: Shapes,
@@ -421,6 +424,8 @@ pub struct Plane {
     /// Clients whose input can be taken on.
     resumable: Vec<u32>,
     waits: Vec<commands::Wait>,
+    /// Since when nothing is read.
+    suspended: Option<Moment>,
     /// See [`Plane::look_at_budgets`].
     budgets_due: bool,
     /// Databases under PAUSE, none for all: also for pools that come to be later.
@@ -429,6 +434,7 @@ pub struct Plane {
     disabled: HashSet<String>,
     pub shutdown: Option<Shutdown>,
     next_tick: Moment,
+    last_tick: Moment,
     ticks: u64,
     pub turns: u64,
     logging_in: u32,
@@ -493,11 +499,13 @@ impl Plane {
             written_servers: Vec::new(),
             resumable: Vec::new(),
             waits: Vec::new(),
+            suspended: None,
             budgets_due: false,
             paused: HashSet::new(),
             disabled: HashSet::new(),
             shutdown: None,
             next_tick: Moment(0),
+            last_tick: Moment(0),
             ticks: 0,
             turns: 0,
             logging_in: 0,
@@ -514,7 +522,7 @@ impl Plane {
 
     /// Goes on with clients that wait no more, and fires what is due.
     pub fn end_turn(&mut self) {
-        if self.now >= self.next_tick {
+        if self.now >= self.next_tick && self.suspended.is_none() {
             self.next_tick = self.now.after(timers::TICK);
             self.tick();
         }
@@ -532,7 +540,9 @@ impl Plane {
             }
         }
         self.look_at_budgets();
-        self.check_carriers();
+        if self.suspended.is_none() {
+            self.check_carriers();
+        }
         self.dispatch();
         self.send_pulses();
         self.check_waits();
@@ -663,12 +673,17 @@ impl Plane {
 
     /// Whether the driver may read more from this client now.
     pub fn client_may_read(&self, slot: u32) -> bool {
-        self.clients.get(slot).is_some_and(|client| client.hold == Hold::No)
+        self.clients.get(slot).is_some_and(|client| {
+            client.hold == Hold::No && (self.suspended.is_none() || !client.is_pooled())
+        })
     }
 
     /// Whether the driver may read more from this server now: not while its client is slow.
     pub fn server_may_read(&self, slot: u32) -> bool {
         let Some(conn) = self.servers.get(slot) else { return false };
+        if self.suspended.is_some() {
+            return false;
+        }
         let reader = match conn.place {
             Place::Carrying => conn.server.works_for().map_or(NONE, |owner| owner.0),
             _ => conn.client,

@@ -156,6 +156,9 @@ impl Plane {
             self.effects.push(Effect::Control(ToControl::Console { client, who, message }));
             return Taken::Bytes(header.total);
         }
+        if header.tag == tag::QUERY && self.refuses_simple(slot) {
+            return Taken::Gone;
+        }
         if let Some(taken) = self.cache_command(slot, header, bytes) {
             return taken;
         }
@@ -191,6 +194,22 @@ impl Plane {
             return self.drop_message(slot, header, bytes);
         }
         self.request(slot, header, bytes)
+    }
+
+    /// Whether the pool does without the simple protocol; then the client is told and closed.
+    fn refuses_simple(&mut self, slot: u32) -> bool {
+        let pool = self.pools.get(self.clients[slot].pool as usize);
+        if !pool.is_some_and(|pool| pool.config.refuse_simple) {
+            return false;
+        }
+        let refused =
+            Refused::new(sqlstate::PROTOCOL_VIOLATION, "the simple query protocol is switched off")
+                .detail(
+                    "refuse_simple (PgBouncer's disable_pqexec) is set for this database or user.",
+                )
+                .hint("Let the driver use the extended protocol. [P0325]");
+        self.close_client(slot, Some(&refused));
+        true
     }
 
     /// So many bytes of a message have to be there. None: it is refused.

@@ -4,10 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use backend::moment::Moment;
 use wire::pg::backend::TxStatus;
-use wire::pg::sqlstate;
+use wire::pg::{backend as reply, sqlstate};
 
 use super::{Failing, Place, Plane, ServerConn};
-use crate::config::PoolConfig;
+use crate::config::{PoolConfig, PoolMode};
 use crate::session::client::{Hold, Phase, NONE};
 use crate::session::login::Refused;
 
@@ -38,6 +38,7 @@ impl Plane {
         self.tell_holders();
         self.divide_servers();
         let now = self.now;
+        self.last_tick = now;
         self.caches.iter_mut().for_each(|database| database.settle_mirrors(now));
         self.admit_delayed();
         self.ticks += 1;
@@ -68,9 +69,30 @@ impl Plane {
                 }
             }
         }
+        self.notify_the_waiting(at);
         // Also the reserve, the minimum, and a new try after a failure.
         self.serve(at);
         self.ask_other_workers(at, true);
+    }
+
+    /// Tells those who have waited for so long since the last look.
+    fn notify_the_waiting(&mut self, at: u32) {
+        let pool = &self.pools[at as usize];
+        let wait = pool.config.wait_notify;
+        let waits = pool.pool.waiting() > 0 || pool.company.is_waiting();
+        let (false, true, Some(until)) = (wait.is_zero(), waits, before(self.now, wait)) else {
+            return;
+        };
+        let from = before(self.last_tick, wait);
+        let mut told = pool.pool.waiting_since(until);
+        told.extend(pool.company.waiting().filter(|slot| self.clients[*slot].asked <= until));
+        for slot in told {
+            if self.clients[slot].is_pooled()
+                && from.is_none_or(|from| self.clients[slot].asked > from)
+            {
+                self.tell(slot, put_queued);
+            }
+        }
     }
 
     /// Other workers may have all servers that the pool can have: then none is opened here, but
@@ -157,6 +179,12 @@ impl Plane {
                     self.ran_too_long(late, &config);
                 }
             }
+            Place::Lent if self.is_overtaken(conn) => {
+                let holder = conn.client;
+                self.close_client(holder, Some(&changed()));
+            }
+            // What a walsender does has no end.
+            Place::Lent if conn.replication => {}
             Place::Lent => {
                 let Some(client) = self.clients.get(conn.client) else { return };
                 let holder = conn.client;
@@ -199,6 +227,19 @@ impl Plane {
                 }
             }
         }
+    }
+
+    /// Its client would keep it beyond RECONNECT, or a change of where its database is: for its
+    /// session, or for as long as it replicates.
+    fn is_overtaken(&self, conn: &ServerConn) -> bool {
+        let pool = &self.pools[conn.pool as usize];
+        if conn.epoch >= pool.renewed {
+            return false;
+        }
+        let free = conn.server.is_quiet() && conn.server.status() == TxStatus::Idle;
+        let session = pool.config.server_fast_close && pool.config.mode == PoolMode::Session;
+        let open = self.clients.get(conn.client).is_some_and(|client| client.batch_open);
+        conn.replication || (session && free && !open)
     }
 
     fn ran_too_long(&mut self, slot: u32, config: &PoolConfig) {
@@ -251,6 +292,27 @@ impl Plane {
     pub(super) fn failing(&self, at: u32) -> Option<&Failing> {
         self.pools[at as usize].failing.as_ref()
     }
+}
+
+/// PgBouncer's words, which scripts may know.
+fn put_queued(out: &mut Vec<u8>) {
+    reply::put_notice(
+        out,
+        &reply::ErrorReply {
+            severity: "NOTICE",
+            code: sqlstate::SUCCESSFUL_COMPLETION,
+            message: "No server connection available in postgres backend, client being queued",
+            detail: None,
+            hint: Some("SHOW BLOCKERS on the console tells who has the servers."),
+        },
+    );
+}
+
+/// PgBouncer's words, too.
+fn changed() -> Refused {
+    Refused::new(sqlstate::ADMIN_SHUTDOWN, "database configuration changed")
+        .detail("The server that this session had is to be used no longer.")
+        .hint("Connect again. [P0326]")
 }
 
 /// The moment that lies `wait` back; none before the beginning of time.

@@ -360,6 +360,9 @@ impl Plane {
 
     /// When something has to be done though nothing happens.
     pub fn next_due(&self) -> Option<Moment> {
+        if self.suspended.is_some() {
+            return None;
+        }
         let due = self.shared.iter().flat_map(|at| {
             let pool = &self.pools[*at as usize];
             let limit = pool.config.coalesce_stall;
