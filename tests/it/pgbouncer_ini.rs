@@ -359,3 +359,25 @@ fn the_log_file_may_be_renamed_and_the_level_changed_while_it_runs() {
     let said = gateway.said().text();
     assert_eq!(said.matches("command=PAUSE").count(), 1, "the second one was not important");
 }
+
+#[test]
+fn another_process_takes_over_without_that_the_ini_says_how() {
+    let database = cluster().database();
+    let mut first = Gateway::start_ini(|port, at| ini((port, at), &database, "", ""));
+    let pid_file = first.directory.path().join("pgbouncer.pid");
+    let written = || std::fs::read_to_string(&pid_file).expect("a pid file").trim().to_owned();
+    let mut client = first.client(&database);
+    client.run("begin; select 1");
+    let mut second = first.ini_successor();
+    wait::until("its own pid", || written() == second.pid().to_string());
+    client.run("commit");
+    assert_eq!(second.client(&database).one("select 'new'"), "new");
+    client.terminate();
+    assert!(first.wait().success());
+    // A script that always says -R starts the first one, too.
+    second.signal(rustix::process::Signal::TERM);
+    assert!(second.wait().success());
+    let third = second.ini_successor();
+    assert!(third.said().contains("event=takeover_of_none"));
+    assert_eq!(third.client(&database).one("select 'third'"), "third");
+}

@@ -152,10 +152,14 @@ fn run(
     let listen_tls =
         tls::listener(&config.listen.tls).map_err(|e| Failed::new(exit::BAD_CONFIGURATION)(&e))?;
     let (mut takeover, mut handed) = match takes_over {
-        true => {
-            let (takeover, handed) = Takeover::begin(&control_socket(&config)?)?;
-            (Some(takeover), handed)
-        }
+        true => match Takeover::begin(&control_socket(&config)?) {
+            // As PgBouncer: a script that always says -R starts the first one, too.
+            Err(error) if error.code == takeover::NONE_RUNS && config.inputs.is_ini() => {
+                tracing::warn!(event = "takeover_of_none", "{error}");
+                (None, held::activated()?)
+            }
+            begun => begun.map(|(takeover, handed)| (Some(takeover), handed))?,
+        },
         false => (None, held::activated()?),
     };
     let before = takeover::take_links(&mut handed);

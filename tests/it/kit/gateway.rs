@@ -97,6 +97,15 @@ impl Gateway {
         Gateway::launch(command, ports, self.file.clone(), self.directory.clone())
     }
 
+    /// As [`Gateway::successor`], of an ini file of PgBouncer.
+    #[track_caller]
+    pub fn ini_successor(&self) -> Gateway {
+        let mut command = pondage(&[]);
+        command.arg("--takeover").arg("--pgbouncer-ini").arg(&self.file);
+        let ports = [self.port, self.http_port, self.redis_port];
+        Gateway::launch(command, ports, self.file.clone(), self.directory.clone())
+    }
+
     /// As [`Gateway::start`], in place of a process that the test itself plays.
     #[track_caller]
     pub fn taking_over(config: Config) -> Gateway {

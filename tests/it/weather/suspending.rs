@@ -110,13 +110,15 @@ fn usr1_pauses_and_usr2_resumes() {
     let mut client = gateway.client(&database);
     client.run("select 1");
     gateway.signal(Signal::USR2);
-    wait::until("a word about it", || gateway.said().contains("pooler is not paused/suspended"));
+    wait::until("a word about it", || {
+        gateway.said().contains("got SIGUSR2, but not paused/suspended")
+    });
     gateway.signal(Signal::USR1);
-    wait::until("the pause", || gateway.said().contains("command=PAUSE"));
+    wait::until("the pause", || gateway.said().contains("got SIGUSR1, pausing all activity"));
     ask(&mut client, "select 'after'");
     client.expect_silence(QUIET);
     gateway.signal(Signal::USR1);
-    wait::until("a word about it", || gateway.said().contains("already suspended/paused"));
+    wait::until("a word about it", || gateway.said().contains("got SIGUSR1, but already paused"));
     gateway.signal(Signal::USR2);
     answered(&mut client, "after");
     let mut console = gateway.console();

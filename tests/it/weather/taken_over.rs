@@ -5,7 +5,8 @@ use std::time::Duration;
 use wire::pg::frontend;
 
 use crate::kit::cluster::{APP, APP_PASSWORD};
-use crate::kit::{cluster, wait, Config, Database, Gateway, WireClient};
+use crate::kit::gateway::{ADMIN, ADMIN_PASSWORD};
+use crate::kit::{cluster, wait, Address, Config, Database, Gateway, WireClient};
 
 /// Long enough for a wrong message to arrive.
 const QUIET: Duration = Duration::from_millis(200);
@@ -186,4 +187,100 @@ fn the_averages_can_be_logged() {
     });
     gateway.client(&database).run("select 1");
     wait::until("a line of averages", || gateway.said().contains("event=stats"));
+}
+
+#[test]
+fn a_transaction_that_has_no_server_yet_is_late_like_any_other() {
+    for (option, code) in [("idle_transaction_timeout", "25P03"), ("transaction_timeout", "25P04")]
+    {
+        let (database, gateway) = started(|config| {
+            let config = config.set("telemetry.log_disconnections", true);
+            config.set(&format!("pool.{option}"), "300ms").set("pool.client_idle_timeout", "100ms")
+        });
+        let mut client = gateway.client(&database);
+        client.run("begin");
+        let last = client.until_closed().pop().expect("a reason").complaint();
+        assert_eq!((last.code.as_str(), last.severity.as_str()), (code, "FATAL"));
+        // The log says why, too.
+        let detail = format!("detail=\"{option} is 300 ms.\"");
+        wait::until("a line", || {
+            let said = gateway.said().text();
+            let mut lines = said.lines().filter(|line| line.contains("event=client_closed"));
+            lines.any(|line| line.contains(&detail) && line.contains(&format!("sqlstate={code}")))
+        });
+    }
+    // Nor is its client idle.
+    let (database, gateway) = started(|config| config.set("pool.client_idle_timeout", "100ms"));
+    let mut client = gateway.client(&database);
+    client.run("begin");
+    client.expect_silence(QUIET * 5);
+    assert_eq!(client.one("select 'goes on'"), "goes on");
+}
+
+#[test]
+fn the_console_is_there_at_the_unix_socket_while_a_shutdown_waits() {
+    for command in ["shutdown wait_for_clients", "shutdown wait_for_servers"] {
+        let (database, mut gateway) = started(|config| {
+            config.set("listen.postgres", ["127.0.0.1:{port}", "unix:{directory}"])
+        });
+        let socket = Address::unix(gateway.directory.path(), gateway.port);
+        let mut client = gateway.client(&database);
+        client.run("begin; select 1");
+        gateway.console().run(command);
+        wait::until("its address to be closed", || {
+            WireClient::try_connect(&gateway.address()).is_err()
+        });
+        let mut console = WireClient::login(&socket, ADMIN, ADMIN_PASSWORD, "pgbouncer");
+        assert!(!console.table("show clients").is_empty());
+        let parameters = [("user", APP), ("database", database.name.as_str())];
+        let refused = WireClient::try_login(&socket, APP_PASSWORD, &parameters).err();
+        assert_eq!(refused.expect("no new clients").code, "57P03");
+        // Who has said nothing yet keeps nobody.
+        let silent = WireClient::connect(&socket);
+        client.run("commit");
+        client.terminate();
+        assert!(gateway.wait().success());
+        drop(silent);
+        assert!(!gateway.directory.path().join(format!(".s.PGSQL.{}", gateway.port)).exists());
+    }
+}
+
+#[test]
+fn processes_may_share_an_address_if_both_say_so() {
+    let (database, first) = started(|config| config.set("listen.reuse_port", true));
+    let address = format!("127.0.0.1:{}", first.port);
+    let same = |shared: bool| {
+        let config = Config::of(&database).set("listen.postgres", [address.as_str()]);
+        config.set("listen.reuse_port", shared)
+    };
+    let refused = Gateway::refused(same(false));
+    assert!(refused.stderr.contains("error[P0211]"), "{}", refused.stderr);
+    let second = Gateway::start(same(true));
+    // New clients go to the one that is left.
+    drop(first);
+    let mut parameters = vec![("user", APP), ("database", database.name.as_str())];
+    parameters.push(("application_name", "second"));
+    let address = Address::tcp("127.0.0.1", address[10..].parse().expect("a port"));
+    let mut client = WireClient::login_with(&address, APP_PASSWORD, &parameters);
+    assert_eq!(client.one("select 1"), "1");
+    drop(second);
+}
+
+#[test]
+fn unix_sockets_have_the_group_that_is_asked_for() {
+    use std::os::unix::fs::MetadataExt;
+    let group = match rustix::process::geteuid().is_root() {
+        true => 65_534,
+        false => rustix::process::getegid().as_raw(),
+    };
+    let with = |config: Config, group: &str| {
+        let doors = ["127.0.0.1:{port}", "unix:{directory}"];
+        config.set("listen.postgres", doors).set("listen.unix_socket_group", group)
+    };
+    let (database, gateway) = started(|config| with(config, &group.to_string()));
+    let path = gateway.directory.path().join(format!(".s.PGSQL.{}", gateway.port));
+    assert_eq!(std::fs::metadata(path).expect("the socket").gid(), group);
+    let refused = Gateway::refused(with(Config::of(&database), "no such group"));
+    assert!(refused.stderr.contains("error[P0213]"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no such group"), "{}", refused.stderr);
 }

@@ -196,6 +196,8 @@ impl Builder<'_> {
             _ => default::UNIX_SOCKET_MODE,
         };
         let backlog = values.count("backlog").unwrap_or(default::BACKLOG);
+        let unix_socket_group = values.text("unix_socket_group");
+        let reuse_port = values.flag("reuse_port").unwrap_or(default::REUSE_PORT);
         if let Some(http) = http.filter(|http| postgres.contains(&Address::Tcp(*http))) {
             let message = format!("`http` and `postgres` both listen on {http}");
             let problem = Problem::new(Code::DuplicateAddress, message);
@@ -206,7 +208,18 @@ impl Builder<'_> {
                 None => self.problems.push(problem),
             }
         }
-        Listen { postgres, proxied, proxies, redis, http, tls, unix_socket_mode, backlog }
+        Listen {
+            postgres,
+            proxied,
+            proxies,
+            redis,
+            http,
+            tls,
+            unix_socket_mode,
+            unix_socket_group,
+            reuse_port,
+            backlog,
+        }
     }
 
     fn listen_tls(&mut self) -> ListenTls {

@@ -58,7 +58,7 @@ pub(super) enum Text {
 
 impl Inputs {
     /// PgBouncer's way of things.
-    pub(super) fn is_ini(&self) -> bool {
+    pub(crate) fn is_ini(&self) -> bool {
         matches!(self.text, Text::Ini(_))
     }
 

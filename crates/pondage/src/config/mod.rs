@@ -103,6 +103,10 @@ pub struct Listen {
     pub tls: ListenTls,
     /// Permission bits of Unix sockets, default 0o777 as PostgreSQL's.
     pub unix_socket_mode: u32,
+    /// Their group, by name or number.
+    pub unix_socket_group: Option<String>,
+    /// Addresses may be other processes' as well (`SO_REUSEPORT`).
+    pub reuse_port: bool,
     /// Connections the kernel holds before they are accepted (`listen(2)`).
     pub backlog: u32,
 }

@@ -206,6 +206,7 @@ pub mod default {
     pub const LISTEN_HTTP: SocketAddr = SocketAddr::new(LOOPBACK, 6433);
     /// Source: PostgreSQL documentation, `unix_socket_permissions`.
     pub const UNIX_SOCKET_MODE: u32 = 0o777;
+    pub const REUSE_PORT: bool = false;
     /// The kernel lowers it to `net.core.somaxconn`.
     pub const BACKLOG: u32 = 1024;
 
@@ -390,6 +391,12 @@ pub static TABLE: &[Row] = &[
     fixed(row(LISTEN, "unix_socket_mode", Kind::Permissions,
         Preset::Octal(default::UNIX_SOCKET_MODE), &["unix_socket_mode"],
         "Permission bits of Unix sockets, octal in quotes.")),
+    fixed(row(LISTEN, "unix_socket_group", Kind::Name, Preset::None, &["unix_socket_group"],
+        "The group of Unix sockets, by name or number.")),
+    fixed(row(LISTEN, "reuse_port", Kind::Flag, Preset::Flag(default::REUSE_PORT),
+        &["so_reuseport"],
+        "Other processes that say the same may listen on the same addresses; the kernel shares \
+         new connections out among them. The workers of one process need it not.")),
     fixed(row(LISTEN, "backlog", Kind::Count { least: 1, most: limit::BACKLOG },
         Preset::Count(default::BACKLOG), &["listen_backlog"],
         "Connections the kernel holds before they are accepted.")),

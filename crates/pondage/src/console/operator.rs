@@ -408,23 +408,31 @@ impl Operator {
         let _ = self.tell(Command::Resume { database: None }).await;
     }
 
-    /// As PAUSE on the console, for a signal.
+    /// As PAUSE on the console, for USR1; with PgBouncer's words.
     pub async fn pause_all(&self) {
-        self.signalled("PAUSE", self.pause(None).await);
-    }
-
-    /// As RESUME on the console, for a signal.
-    pub async fn resume_all(&self) {
-        self.signalled("RESUME", self.resume(None).await);
-    }
-
-    fn signalled(&self, command: &str, done: Result<(), Failure>) {
-        match done {
-            Ok(()) => tracing::info!(event = "signal_obeyed", command),
-            Err(failure) => {
-                tracing::warn!(event = "signal_ignored", command, "{}", failure.message);
-            }
+        match self.pause(None).await {
+            Ok(()) => tracing::info!(event = "signal_obeyed", "got SIGUSR1, pausing all activity"),
+            Err(failure) => tracing::warn!(
+                event = "signal_ignored",
+                why = failure.message,
+                "got SIGUSR1, but already paused/suspended"
+            ),
         }
+    }
+
+    /// As RESUME on the console, for USR2.
+    pub async fn resume_all(&self) {
+        let said = match self.resume(None).await {
+            Ok(()) => {
+                tracing::info!(event = "signal_obeyed", "got SIGUSR2, continuing");
+                return;
+            }
+            Err(_) if self.process.condition().stopping => {
+                "got SIGUSR2 while shutting down, ignoring"
+            }
+            Err(_) => "got SIGUSR2, but not paused/suspended",
+        };
+        tracing::warn!(event = "signal_ignored", "{said}");
     }
 
     async fn resume(&self, database: Option<String>) -> Result<(), Failure> {

@@ -4,10 +4,11 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{chown, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use nix::unistd::Group;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::held::{self, Held, Usage};
@@ -25,7 +26,7 @@ const CONTROL_BACKLOG: u32 = 8;
 #[derive(Debug)]
 pub struct DoorError {
     /// `P0211` and on.
-    code: &'static str,
+    pub code: &'static str,
     what: String,
     why: String,
     help: String,
@@ -122,8 +123,8 @@ impl Doors {
                     }
                     Address::Unix { directory, port } => {
                         let path = crate::control::dial::socket_path(directory, *port);
-                        let mode = listen.unix_socket_mode;
-                        let bound = || bind_unix(&path, mode, listen.backlog);
+                        let (mode, group) = (listen.unix_socket_mode, group_of(listen, &path)?);
+                        let bound = || bind_unix(&path, mode, group, listen.backlog);
                         doors.unix(Usage::Postgres, &path, *port, bound, &mut before)?;
                     }
                 }
@@ -143,7 +144,7 @@ impl Doors {
             doors.tcp(Usage::Http, address, listen, &mut before)?;
         }
         if let Some(path) = control {
-            let bound = || bind_unix(path, CONTROL_MODE, CONTROL_BACKLOG);
+            let bound = || bind_unix(path, CONTROL_MODE, None, CONTROL_BACKLOG);
             doors.unix(Usage::Control, path, 0, bound, &mut before)?;
         }
         for one in activated {
@@ -166,7 +167,7 @@ impl Doors {
         let one = match held::take(before, usage, &name) {
             Some(one) => one,
             None => {
-                let fd = bind_tcp(address, listen.backlog)?.into();
+                let fd = bind_tcp(address, listen.backlog, listen.reuse_port)?.into();
                 Held { usage, name, activated: false, unix_port: None, fd }
             }
         };
@@ -233,10 +234,11 @@ impl Doors {
 ///
 /// # Errors
 /// P0211 when the address is in use, P0212 when it isn't allowed, P0213 for the rest.
-pub fn bind_tcp(address: SocketAddr, backlog: u32) -> Result<TcpListener, DoorError> {
+pub fn bind_tcp(address: SocketAddr, backlog: u32, shared: bool) -> Result<TcpListener, DoorError> {
     let bound = || -> io::Result<TcpListener> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
+        socket.set_reuse_port(shared)?;
         if address.is_ipv6() {
             // So that 0.0.0.0 and [::] can be listed beside one another, as with PostgreSQL.
             socket.set_only_v6(true)?;
@@ -279,12 +281,14 @@ fn code_of(error: &io::Error) -> &'static str {
     }
 }
 
-fn bind_unix(path: &Path, mode: u32, backlog: u32) -> io::Result<UnixListener> {
+fn bind_unix(path: &Path, mode: u32, group: Option<u32>, backlog: u32) -> io::Result<UnixListener> {
     remove_stale(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(path)?)?;
     // Before it listens: nobody gets in by wider permissions.
-    let narrowed = fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    let narrowed = group
+        .map_or(Ok(()), |group| chown(path, None, Some(group)))
+        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)))
         .and_then(|()| socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX)))
         .and_then(|()| socket.set_nonblocking(true));
     if let Err(error) = narrowed {
@@ -292,6 +296,23 @@ fn bind_unix(path: &Path, mode: u32, backlog: u32) -> io::Result<UnixListener> {
         return Err(error);
     }
     Ok(socket.into())
+}
+
+/// The number of the group that Unix sockets are to have.
+fn group_of(listen: &Listen, path: &Path) -> Result<Option<u32>, DoorError> {
+    let Some(name) = &listen.unix_socket_group else { return Ok(None) };
+    let found = match name.parse() {
+        Ok(number) => Some(number),
+        Err(_) => Group::from_name(name).ok().flatten().map(|group| group.gid.as_raw()),
+    };
+    match found {
+        Some(number) => Ok(Some(number)),
+        None => {
+            let what = format!("listen on {}", path.display());
+            let why = format!("there is no group \"{}\"", name.escape_debug());
+            Err(DoorError::new("P0213", what, why, "see listen.unix_socket_group"))
+        }
+    }
 }
 
 /// Removes the socket of a process that is gone; one that answers is in use.

@@ -42,6 +42,9 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// For a whole upgrade, of which this process hears only the end.
 const UPGRADE_LIMIT: Duration = Duration::from_secs(180);
 
+/// The code of the error when nobody is there.
+pub const NONE_RUNS: &str = "P0216";
+
 /// On the way of taking over.
 pub struct Takeover {
     link: UnixStream,
@@ -160,7 +163,7 @@ fn connect(path: &Path) -> Result<UnixStream, DoorError> {
         let what = format!("reach a running process at {}", path.display());
         let help = "is it running, as this user and with this runtime.control_socket? Without \
                     --takeover a first process is started";
-        DoorError::new("P0216", what, error, help)
+        DoorError::new(NONE_RUNS, what, error, help)
     })
 }
 

@@ -64,6 +64,11 @@ impl Doorway {
         self.door
     }
 
+    /// A Unix socket of PostgreSQL's clients, so the console's as well.
+    pub fn is_local(&self) -> bool {
+        self.door == Door::Postgres && matches!(self.listening, Listening::Unix { .. })
+    }
+
     /// # Errors
     /// accept(2)'s.
     pub fn accept(&self) -> io::Result<Stranger> {

@@ -59,7 +59,8 @@ pub struct Driver {
     /// With a Redis door.
     redis: Option<RedisPlane>,
     began: Instant,
-    doors: Vec<Doorway>,
+    /// None: closed.
+    doors: Vec<Option<Doorway>>,
     /// Told when the Redis clients have gone, too.
     retiring: Option<oneshot::Sender<()>>,
     /// Clients that the control plane has for a TLS handshake.
@@ -99,7 +100,7 @@ impl Driver {
             plane: parts.plane,
             redis: parts.redis,
             began: parts.began,
-            doors,
+            doors: doors.into_iter().map(Some).collect(),
             retiring: None,
             handshakes: 0,
             knocking: Vec::new(),
@@ -162,7 +163,8 @@ impl Driver {
                 self.retiring.take().map(|reply| reply.send(()));
             }
             if let Some(how) = self.plane.shutdown {
-                self.close_doors();
+                let waits = matches!(how, Shutdown::WaitForClients | Shutdown::WaitForServers);
+                self.close_doors(waits);
                 let arriving = self.handshakes > 0 && how != Shutdown::Immediate;
                 if self.plane.is_drained() && self.redis_is_drained() && !arriving {
                     self.write();
@@ -182,22 +184,27 @@ impl Driver {
     }
 
     /// Other processes may have the same sockets: epoll is told, or it would go on waking us.
-    fn close_doors(&mut self) {
-        for mut doorway in self.doors.drain(..) {
-            doorway.close(self.poll.registry());
+    /// Unix sockets may stay, for the console.
+    fn close_doors(&mut self, but_local: bool) {
+        for place in &mut self.doors {
+            let closes = |doorway: &mut Doorway| !but_local || !doorway.is_local();
+            if let Some(mut doorway) = place.take_if(closes) {
+                doorway.close(self.poll.registry());
+            }
         }
-        self.knocking.clear();
+        let doors = &self.doors;
+        self.knocking.retain(|door| doors.get(*door).is_some_and(Option::is_some));
     }
 
     /// Listens at these doors and no others.
     fn open_doors(&mut self, doors: Vec<(Door, Listener)>, reply: oneshot::Sender<()>) {
-        self.close_doors();
+        self.close_doors(false);
         if let Some(redis) = &mut self.redis {
             redis.retire(doors.is_empty());
         }
         if self.plane.shutdown.is_none() {
             match doorway::open(doors, self.poll.registry(), LISTENERS) {
-                Ok(doors) => self.doors = doors,
+                Ok(doors) => self.doors = doors.into_iter().map(Some).collect(),
                 Err(error) => tracing::error!(event = "doors_failed", %error, "doors stay closed"),
             }
         }
@@ -409,7 +416,8 @@ impl Driver {
     /// Accepts who stands at a door; true when more may stand there.
     fn accept_at(&mut self, door: usize, now: Moment) -> bool {
         for _ in 0..ACCEPT_MAX {
-            let Some(accepted) = self.doors.get(door).map(Doorway::accept) else { return false };
+            let Some(Some(doorway)) = self.doors.get(door) else { return false };
+            let accepted = doorway.accept();
             match accepted {
                 Ok(Stranger { mut transport, ends }) => {
                     // A client speaks first, and has mostly done so by now: trying saves a turn.
@@ -441,7 +449,8 @@ impl Driver {
     }
 
     fn accepted(&mut self, door: usize, transport: Transport, ends: Ends, now: Moment) {
-        match (self.doors.get(door).map(Doorway::door), &mut self.redis) {
+        let doorway = self.doors.get(door).and_then(Option::as_ref);
+        match (doorway.map(Doorway::door), &mut self.redis) {
             (Some(Door::Redis), Some(redis)) => {
                 let slot = redis.client_connected(ends, (None, None), now);
                 self.keep_redis_client(slot, transport);

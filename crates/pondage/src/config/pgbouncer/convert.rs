@@ -21,6 +21,8 @@ const SOCKET_DIRECTORY: &str = "/tmp";
 
 const CLIENT_PROTOCOLS: [&str; 3] = ["client_tls_protocols", "min_version", "max_version"];
 const SERVER_PROTOCOLS: [&str; 3] = ["server_tls_protocols", "tls_min_version", "tls_max_version"];
+/// Of a Unix socket: unix(7), `sun_path` without its end.
+const SOCKET_PATH_BYTES_MAX: usize = 107;
 
 #[derive(Default)]
 pub(super) struct Converted {
@@ -88,6 +90,7 @@ pub(super) fn convert(items: &[Item], users: Option<&Path>) -> Converted {
         let said = Said::at(&path.display().to_string(), &Place::CommandLine);
         convert.main.insert("auth_file", said);
     }
+    convert.halves();
     convert.fixed();
     convert.listen();
     convert.client_ca();
@@ -270,7 +273,9 @@ impl Convert {
         if directory.starts_with('@') {
             self.note_main("unix_socket_dir", "is ignored: abstract sockets are missing");
         } else if !directory.is_empty() {
-            addresses.push(format!("unix:{}/.s.PGSQL.{port}", absolute(&directory)));
+            let directory = absolute(&directory);
+            addresses.push(format!("unix:{directory}/.s.PGSQL.{port}"));
+            self.control_socket(&format!("{directory}/.s.PONDAGE.{port}"));
         }
         let names = ["listen_addr", "listen_port", "unix_socket_dir"];
         let said = names.iter().find_map(|name| self.main.get(name).cloned());
@@ -278,6 +283,32 @@ impl Convert {
         let list = Raw::List(addresses.iter().map(|address| Raw::Text(address)).collect());
         let scope = Scope::fixed(Section::Listen);
         self.take_text(&scope, ("postgres", "listen_addr"), &list, &said);
+    }
+
+    /// PgBouncer's `-R` finds the process that runs by its Unix socket; ours has one for that.
+    fn control_socket(&mut self, path: &str) {
+        if path.len() <= SOCKET_PATH_BYTES_MAX {
+            let names = ("control_socket", "unix_socket_dir");
+            let said = Said::preset("");
+            self.take_text(&Scope::fixed(Section::Runtime), names, &Raw::Bare(path), &said);
+        }
+    }
+
+    /// A certificate and its key, which PgBouncer lets stand alone, and SET on its console has to.
+    fn halves(&mut self) {
+        for (one, other) in [
+            ("client_tls_cert_file", "client_tls_key_file"),
+            ("server_tls_cert_file", "server_tls_key_file"),
+        ] {
+            let has = |convert: &Convert, name: &str| !convert.text(name, "").is_empty();
+            let alone = match (has(self, one), has(self, other)) {
+                (true, false) => (one, other),
+                (false, true) => (other, one),
+                _ => continue,
+            };
+            self.note_main(alone.0, &format!("is ignored: it needs `{}`", alone.1));
+            self.main.remove(alone.0);
+        }
     }
 
     /// PgBouncer lets it stand where no certificate is asked for.

@@ -452,6 +452,26 @@ fn the_console_sets_options_of_the_ini() {
 }
 
 #[test]
+fn a_certificate_and_its_key_may_be_set_one_after_the_other() {
+    let directory = Directory::new();
+    let pem = directory.write("tls.pem", crate::config::tests::PEM).display().to_string();
+    let text = "[databases]\napp = host=db\n[pgbouncer]\n";
+    let mut config = loaded(&directory.write("pgbouncer.ini", text)).expect("valid");
+    for side in ["client", "server"] {
+        config = set(&config, &format!("{side}_tls_key_file"), &pem).expect("a half of it");
+        let why = format!("`{side}_tls_key_file` is ignored: it needs `{side}_tls_cert_file`");
+        assert!(config.notices.iter().any(|note| note.contains(&why)), "{:?}", config.notices);
+        config = set(&config, &format!("{side}_tls_cert_file"), &pem).expect("the other half");
+        assert!(!config.notices.iter().any(|note| note.contains("_file` is ignored")));
+        config = set(&config, &format!("{side}_tls_sslmode"), "require").expect("TLS");
+    }
+    assert_eq!(config.listen.tls.mode, crate::config::ListenTlsMode::Require);
+    let pool = config.pool("app", "me").expect("known");
+    assert_eq!(pool.upstream.tls.key.as_ref().map(|path| path.display().to_string()), Some(pem));
+    assert!(set(&config, "client_tls_key_file", "").is_err(), "TLS needs it");
+}
+
+#[test]
 fn clients_of_a_forced_user_share_its_pool_whatever_is_said_of_them() {
     let text = "[databases]\napp = host=db user=forced\nfree = host=db\n\
                 [users]\nann = pool_mode=session\nforced = pool_mode=statement\n[pgbouncer]\n";

@@ -50,7 +50,8 @@ impl Plane {
                 }
                 let reads = isolation == Isolation::Usual && self.reads_before(slot);
                 let begun = Begun { text: text.into(), failed: false, reads };
-                self.clients[slot].begun = Some(Box::new(begun));
+                let client = &mut self.clients[slot];
+                (client.begun, client.began) = (Some(Box::new(begun)), self.now);
                 TxStatus::InTransaction
             }
             Transaction::Commit | Transaction::Rollback => {

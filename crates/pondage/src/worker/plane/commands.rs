@@ -542,7 +542,7 @@ impl Plane {
             for slot in self.clients.numbers() {
                 let client = &self.clients[slot];
                 let leaves = !client.is_busy() && !matches!(client.phase, Phase::Leaving);
-                if leaves && !matches!(client.phase, Phase::Console(_)) {
+                if leaves && !client.is_for_console() {
                     // One that has come through the door in the meantime is told as if it had not.
                     let code = match client.phase {
                         Phase::LoggingIn(_) | Phase::AwaitWelcome(_) => {
@@ -557,6 +557,6 @@ impl Plane {
         }
         self.clients
             .iter()
-            .all(|(_, client)| matches!(client.phase, Phase::Console(_) | Phase::Leaving))
+            .all(|(_, client)| client.is_for_console() || matches!(client.phase, Phase::Leaving))
     }
 }

@@ -160,13 +160,16 @@ impl Plane {
         if let Some(conn) = self.servers.get(client.server) {
             if conn.server.is_quiet() && !client.batch_open {
                 client.asked = now;
-                if conn.server.status() == TxStatus::Idle {
+                if conn.server.status() == TxStatus::Idle && client.begun.is_none() {
                     client.began = now;
                 }
             }
             return client.hold == Hold::No;
         }
-        (client.asked, client.began) = (now, now);
+        client.asked = now;
+        if client.begun.is_none() {
+            client.began = now;
+        }
         if client.sight.is_some() {
             self.choose_for_transaction(slot);
         }
@@ -322,7 +325,7 @@ impl Plane {
         // Its request may have been cancelled meanwhile.
         let asks = matches!(frame::header(&client.input), Ok(Some(_)));
         client.hold = if asks { Hold::Waiting } else { Hold::No };
-        let since = client.began;
+        let since = client.asked;
         self.servers[server].client = NONE;
         self.close_server(server);
         if asks {
@@ -576,7 +579,8 @@ impl Plane {
     }
 
     /// Makes a client ready to be forgotten: it leaves its queue, its server, its counts.
-    pub(super) fn release_client(&mut self, slot: u32) {
+    /// `why`: what it is told, if it does not leave by itself.
+    pub(super) fn release_client(&mut self, slot: u32, why: Option<&Refused>) {
         let client = &mut self.clients[slot];
         match std::mem::replace(&mut client.phase, Phase::Leaving) {
             Phase::Leaving => return,
@@ -586,7 +590,9 @@ impl Plane {
                 if let Some(pool) = self.pools.get(client.pool as usize) {
                     let stayed = self.now.since(client.connected).as_millis() as u64;
                     tracing::info!(event = "client_closed", client_id = client.id,
-                        db = %pool.name.database, user = %user_of(client, pool), duration_ms = stayed);
+                        db = %pool.name.database, user = %user_of(client, pool), duration_ms = stayed,
+                        sqlstate = why.map(|why| why.code), why = why.map(|why| &*why.message),
+                        detail = why.and_then(|why| why.detail.as_deref()));
                 }
             }
             Phase::Pooled => {}
@@ -658,7 +664,7 @@ impl Plane {
         if let Some(refused) = refused.filter(|_| corked || !deaf) {
             self.tell(slot, |out| refused.put(out));
         }
-        self.release_client(slot);
+        self.release_client(slot, refused);
         self.effects.push(Effect::CloseClient(slot));
     }
 }

@@ -11,7 +11,7 @@ use super::{replies, Count, Effect, Greeting, Plane};
 use crate::config::{AuthMethod, ListenTlsMode, PoolConfig, Refusal};
 use crate::control::authquery::LookedUp;
 use crate::control::messages::{ConsoleUser, OpenError, Shutdown, ToControl, ToWorker};
-use crate::session::client::{Guest, Hold, Phase, NONE};
+use crate::session::client::{Client, Guest, Hold, Phase, NONE};
 use crate::session::login::{
     Answer, Challenge, Chance, First, Login, Proof, Refused, TlsState, PASSWORD_BYTES_MAX,
 };
@@ -26,6 +26,21 @@ const TLS_HANDSHAKE: u8 = 0x16;
 
 /// Verifiers derived from plain passwords that a worker keeps; each is about 200 bytes.
 const VERIFIERS_MAX: usize = 10_000;
+
+impl Client {
+    /// The console's, or one at a Unix socket that has not said yet what it wants: a shutdown does
+    /// not wait for it.
+    pub(super) fn is_for_console(&self) -> bool {
+        match &self.phase {
+            Phase::Console(_) => true,
+            Phase::LoggingIn(login) if login.awaits_first_packet() => {
+                matches!(self.ends, crate::link::Ends::Unix { .. })
+            }
+            Phase::LoggingIn(login) => CONSOLE.contains(&login.wish.database.as_str()),
+            _ => false,
+        }
+    }
+}
 
 impl Plane {
     /// Takes what a client sends while it logs in; says how many bytes it took.
@@ -109,7 +124,8 @@ impl Plane {
 
     /// The start-up packet is there: is there room?
     fn start(&mut self, slot: u32) {
-        if self.shutdown.is_some_and(|how| how != Shutdown::HandedOver) {
+        let ending = self.shutdown.is_some_and(|how| how != Shutdown::HandedOver);
+        if ending && !self.clients[slot].is_for_console() {
             let refused = Refused::new(sqlstate::CANNOT_CONNECT_NOW, "Pondage is shutting down")
                 .hint("Connect again later. [P0311]");
             return self.refuse(slot, &refused);

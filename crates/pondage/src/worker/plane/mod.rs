@@ -697,7 +697,7 @@ impl Plane {
     /// A client's socket is at its end or broken.
     pub fn client_closed(&mut self, slot: u32) {
         if self.clients.get(slot).is_some() {
-            self.release_client(slot);
+            self.release_client(slot, None);
             self.clients[slot].out = Vec::new();
             self.effects.push(Effect::CloseClient(slot));
         }

@@ -201,28 +201,13 @@ impl Plane {
                 } else if (busy || conn.server.status() != TxStatus::Idle)
                     && passed(config.transaction_timeout, self.now.since(client.began))
                 {
-                    // PostgreSQL's words, from 17 on.
-                    let refused = Refused::new(
-                        sqlstate::TRANSACTION_TIMEOUT,
-                        "terminating connection due to transaction timeout",
-                    )
-                    .detail(format!(
-                        "transaction_timeout is {}.",
-                        plain(config.transaction_timeout)
-                    ));
+                    let refused = transaction_late(config);
                     self.close_client(holder, Some(&refused));
                 } else if !busy
                     && conn.server.status() != TxStatus::Idle
                     && passed(config.idle_transaction_timeout, idle)
                 {
-                    let refused = Refused::new(
-                        sqlstate::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-                        "terminating connection due to idle-in-transaction timeout",
-                    )
-                    .detail(format!(
-                        "idle_transaction_timeout is {}.",
-                        plain(config.idle_transaction_timeout)
-                    ));
+                    let refused = idle_late(config);
                     self.close_client(holder, Some(&refused));
                 }
             }
@@ -270,6 +255,22 @@ impl Plane {
                     self.waited_too_long(slot, at);
                 }
             }
+            // Of which no server knows yet.
+            Phase::Pooled if client.begun.is_some() => {
+                let config = &self.pools[client.pool as usize].config;
+                let passed =
+                    |limit: Duration, since| !limit.is_zero() && self.now.since(since) >= limit;
+                let late = match client.hold {
+                    Hold::No if passed(config.transaction_timeout, client.began) => {
+                        transaction_late(config)
+                    }
+                    Hold::No if passed(config.idle_transaction_timeout, client.active) => {
+                        idle_late(config)
+                    }
+                    _ => return,
+                };
+                self.close_client(slot, Some(&late));
+            }
             Phase::Pooled => {
                 let limit = self.pools[client.pool as usize].config.client_idle_timeout;
                 let kept = self.servers.get(client.server).and_then(ServerConn::idly_pinned);
@@ -292,6 +293,19 @@ impl Plane {
     pub(super) fn failing(&self, at: u32) -> Option<&Failing> {
         self.pools[at as usize].failing.as_ref()
     }
+}
+
+/// PostgreSQL's words, from 17 on.
+fn transaction_late(config: &PoolConfig) -> Refused {
+    let message = "terminating connection due to transaction timeout";
+    Refused::new(sqlstate::TRANSACTION_TIMEOUT, message)
+        .detail(format!("transaction_timeout is {}.", plain(config.transaction_timeout)))
+}
+
+fn idle_late(config: &PoolConfig) -> Refused {
+    let message = "terminating connection due to idle-in-transaction timeout";
+    Refused::new(sqlstate::IDLE_IN_TRANSACTION_SESSION_TIMEOUT, message)
+        .detail(format!("idle_transaction_timeout is {}.", plain(config.idle_transaction_timeout)))
 }
 
 /// PgBouncer's words, which scripts may know.
