@@ -10,15 +10,16 @@ use wire::pg::auth::Secret;
 use super::environment::unreadable;
 use super::files;
 use super::options::{default, Section};
+use super::peer::PEERS_MAX;
 use super::report::{Code, Place, Problem};
 use super::settings::{Layer, Named, Scope, Setting, Settings};
 use super::source::Source;
-use super::value::{escaped, is_name, Value};
+use super::value::{escaped, is_name, quoted, Value};
 use super::{
     Address, Auth, AuthMethod, CacheConfig, CacheMode, Calls, ChannelBinding, Coalesce, Database,
-    Freshness, Listen, ListenMode, ListenTls, ListenTlsMode, LogFormat, PoolMode, PoolOptions,
-    ProcedureOptions, Redis, Runtime, ServerProtocol, ServerTls, ServerTlsMode, Telemetry,
-    UpstreamOptions, User,
+    Freshness, Listen, ListenMode, ListenTls, ListenTlsMode, LogFormat, Peer, PoolMode,
+    PoolOptions, ProcedureOptions, Redis, Runtime, ServerProtocol, ServerTls, ServerTlsMode,
+    Telemetry, UpstreamOptions, User,
 };
 
 mod admission;
@@ -298,8 +299,18 @@ impl Builder<'_> {
             Some(Value::Workers(Some(count))) => usize::try_from(*count).unwrap_or(1),
             _ => automatic_workers(std::thread::available_parallelism().map_or(1, usize::from)),
         };
+        let peers = Peer::parse_all(&values.text("peers").unwrap_or_default());
+        let settings = self.settings;
+        if let (Err(part), Some(given)) = (&peers, settings.get(&scope, "peers")) {
+            let message = format!("`peers` has {}, which is no address", quoted(part));
+            let problem = Problem::new(Code::BadValue, message);
+            let help = format!("host:port or unix:/path, {PEERS_MAX} at the most");
+            self.complain(given, problem.help(help));
+        }
+        let values = self.values(&scope);
         Runtime {
             workers,
+            peers: peers.unwrap_or_default(),
             max_clients: values.count("max_clients").unwrap_or(default::MAX_CLIENTS),
             max_servers: values.limit("max_servers"),
             shutdown_timeout: values

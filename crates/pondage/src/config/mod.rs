@@ -22,6 +22,7 @@ mod load;
 mod mirror;
 pub(crate) mod nearest;
 pub mod options;
+mod peer;
 mod pgbouncer;
 mod postgres_url;
 pub mod report;
@@ -41,6 +42,7 @@ pub use files::FILE_MAX;
 pub use hosts::{Balance, SessionAttrs, Several};
 pub use load::{reload, set, Flags, Inputs};
 pub use mirror::{MirrorDefinition, TableName};
+pub use peer::Peer;
 pub use pgbouncer::{import, options_of_pgbouncer, Imported};
 pub use postgres_url::has_scheme as is_postgres_url;
 pub use report::{Code, Report};
@@ -163,6 +165,8 @@ pub struct Runtime {
     pub max_clients: u32,
     /// Servers of all pools, over all workers.
     pub max_servers: Option<u32>,
+    /// Others who may know the key of a cancel request.
+    pub peers: Vec<Peer>,
     pub shutdown_timeout: Duration,
     pub suspend_timeout: Duration,
     /// A client has this long to log in.

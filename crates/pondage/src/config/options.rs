@@ -449,6 +449,11 @@ pub static TABLE: &[Row] = &[
         "A Unix socket by which a new process takes over from the one that runs, see \
          [Upgrade](operating.md#upgrade). Only this user and root get in.")),
 
+    row(RUNTIME, "peers", Kind::Text, Preset::None, &[],
+        "Other Pondages behind the same balancer, which may get cancel requests of this one's \
+         clients, and this one theirs: `\"pooler-2:6432,unix:/run/other/.s.PGSQL.6432\"` \
+         ([Several processes](operating.md#several-processes))."),
+
     row(AUTH, "method", Kind::Choice(AuthMethod::WORDS),
         Preset::Text(default::AUTH_METHOD.name()), &["auth_type"],
         "How clients log in. `scram` is SCRAM-SHA-256; a user whose stored secret is an md5 hash \

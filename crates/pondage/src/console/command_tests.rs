@@ -34,6 +34,8 @@ fn commands_with_and_without_a_database() {
     for (text, act) in [
         ("RELOAD", Act::Reload),
         ("suspend;", Act::Suspend),
+        // PostgreSQL has one of the same name.
+        ("SET transaction_timeout = 2", set("transaction_timeout", "2")),
         ("PAUSE", Act::Pause(None)),
         ("Pause App", Act::Pause(some("App"))),
         ("RESUME \"my \"\"db\"\"\";", Act::Resume(some("my \"db\""))),

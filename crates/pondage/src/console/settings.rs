@@ -21,8 +21,8 @@ static SHOWN: [Setting; 10] = [
     Setting { name: "server_encoding", value: "UTF8" },
 ];
 
-/// Those that are only ever set.
-const SET_ONLY: [&str; 17] = [
+/// Those that are only ever set. Not transaction_timeout: that is PgBouncer's as well.
+const SET_ONLY: [&str; 16] = [
     "application_name",
     "bytea_output",
     "client_min_messages",
@@ -39,7 +39,6 @@ const SET_ONLY: [&str; 17] = [
     "search_path",
     "session_authorization",
     "statement_timeout",
-    "transaction_timeout",
 ];
 
 pub fn find(name: &str) -> Option<&'static Setting> {

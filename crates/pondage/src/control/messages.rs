@@ -121,7 +121,7 @@ pub enum ToControl {
         messages: Vec<u8>,
     },
     /// No client of this process has the key of a cancel request; one of a process that this one
-    /// has taken over from may.
+    /// has taken over from may, or of a peer.
     CancelElsewhere {
         number: u32,
         key: Vec<u8>,

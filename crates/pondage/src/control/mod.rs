@@ -27,6 +27,7 @@ pub mod messages;
 mod mirroring;
 pub mod mirrors;
 pub mod open;
+pub mod peering;
 mod peers;
 pub mod pem;
 mod pinning;
@@ -67,6 +68,7 @@ use following::Following;
 use judge::Judges;
 use listening::Links;
 use messages::{Identity, OpenKind, PoolName, Ref, Shutdown, ToControl, ToWorker};
+use peering::Peering;
 use predecessors::Predecessors;
 
 /// Handshakes of clients under way at one time; the connection of one more is dropped.
@@ -102,6 +104,8 @@ pub struct Control {
     shutdown: watch::Sender<Option<Shutdown>>,
     /// Processes that this one has taken over from, while they have clients.
     pub predecessors: Predecessors,
+    /// Processes beside this one.
+    peering: Peering,
     /// One reload at a time.
     reloading: tokio::sync::Mutex<()>,
 }
@@ -138,6 +142,7 @@ impl Control {
             listening: AtomicBool::new(false),
             shutdown: watch::Sender::new(None),
             predecessors: Predecessors::default(),
+            peering: Peering::default(),
             reloading: tokio::sync::Mutex::default(),
         }
     }
@@ -278,7 +283,11 @@ impl Control {
                 streams.inspect(|streams| streams.look(&database));
             }
             ToControl::CancelElsewhere { number, key } => {
-                self.predecessors.cancel(number, &key);
+                let (key, passed_on) = peering::unmarked(&key);
+                self.predecessors.cancel(number, key);
+                if !passed_on {
+                    self.peering.cancel(&self.config.load().runtime.peers, number, key);
+                }
             }
             ToControl::Console { .. }
             | ToControl::ConsoleGone { .. }

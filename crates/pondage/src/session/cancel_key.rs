@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use subtle::ConstantTimeEq;
 
 use super::client::Client;
+use crate::control::peering::unmarked;
 
 /// As many as PostgreSQL's. Source: `MAX_CANCEL_KEY_LENGTH` in `src/include/libpq/pqcomm.h`.
 const LONG_BYTES: usize = 32;
@@ -35,8 +36,9 @@ impl CancelKeys {
         self.make(client.id, client.secret, client.long_key)
     }
 
-    /// In a time that does not tell how much of `shown` is right.
+    /// In a time that does not tell how much of `shown` is right. A peer may have passed it on.
     pub fn is_of(&self, client: &Client, shown: &[u8]) -> bool {
+        let (shown, _) = unmarked(shown);
         self.of(client).as_slice().ct_eq(shown).into()
     }
 

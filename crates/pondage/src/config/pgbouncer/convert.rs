@@ -96,6 +96,7 @@ pub(super) fn convert(items: &[Item], users: Option<&Path>) -> Converted {
     convert.client_ca();
     convert.protocols(&Scope::fixed(Section::ListenTls), CLIENT_PROTOCOLS);
     convert.server_check();
+    convert.peering();
     convert.databases();
     convert.users();
     convert.auth();
@@ -136,13 +137,13 @@ struct Convert {
     main: BTreeMap<&'static str, Said>,
     databases: Vec<Named>,
     users: Vec<Named>,
+    peers: Vec<Named>,
     out: Converted,
 }
 
 impl Convert {
     /// Sorts the lines by section; unknown names are problems.
     fn collect(&mut self, items: &[Item]) {
-        let mut peers = None;
         for item in items {
             match item.part {
                 Part::Main => {
@@ -160,14 +161,8 @@ impl Convert {
                         self.users.push(named);
                     }
                 }
-                Part::Peers => {
-                    self.peer(item);
-                    peers.get_or_insert(&item.place);
-                }
+                Part::Peers => self.peer(item),
             }
-        }
-        if let (Some(place), Some(host)) = (peers, table::find(table::PEERS, "host")) {
-            self.note(place, &format!("`[peers]` is ignored: {}", host.about));
         }
     }
 
@@ -180,6 +175,42 @@ impl Convert {
         if !peer.pairs.contains_key("host") {
             let message = format!("peer {} has no `host`", escaped(&item.key));
             self.complain(Problem::new(Code::MissingValue, message), &item.place);
+        }
+        self.peers.push(peer);
+    }
+
+    /// Where the others are who may know the key of a cancel request.
+    fn peering(&mut self) {
+        let peers = std::mem::take(&mut self.peers);
+        let Some(first) = peers.first() else { return };
+        let own = self.text("peer_id", "0");
+        if own.parse::<u16>().is_err() {
+            let Some(said) = self.main.get("peer_id").cloned() else { return };
+            let message = format!("`peer_id` is {}; expected a number", quoted(&own));
+            return self.complain(Problem::new(Code::BadValue, message), &said.place);
+        }
+        if own == "0" {
+            return self.note(&first.place, "`[peers]` is ignored: it needs `peer_id`");
+        }
+        let address = |peer: &Named| {
+            let said = |name: &str| peer.pairs.get(name).map(|said| said.text.as_str());
+            let (host, port) = (said("host")?, said("port").unwrap_or("6432"));
+            Some(match host.starts_with('/') {
+                true => format!("unix:{host}/.s.PGSQL.{port}"),
+                false => format!("{host}:{port}"),
+            })
+        };
+        let others = peers.iter().filter(|peer| peer.name != own).filter_map(address);
+        let list = others.collect::<Vec<_>>().join(",");
+        let said = Said::at("", &first.place);
+        let scope = Scope::fixed(Section::Runtime);
+        self.take_text(&scope, ("peers", "peers"), &Raw::Bare(&list), &said);
+        for peer in &peers {
+            if let (Some(said), Some(known)) =
+                (peer.pairs.get("pool_size"), table::find(table::PEERS, "pool_size"))
+            {
+                self.note(&said.place, &format!("`pool_size` is ignored: {}", known.about));
+            }
         }
     }
 

@@ -97,7 +97,6 @@ const NO_DNS: &str = "names are asked of the system's resolver for every new ser
 const NO_SYSLOG: &str = "the log goes to standard error";
 const NO_CIPHERS: &str = "TLS is 1.2 or 1.3 with the ciphers that rustls takes for safe";
 pub(super) const NO_OLD_TLS: &str = "TLS 1.0 and 1.1 are not offered";
-const ONE_PROCESS: &str = "not needed: the workers of one process share addresses and cancel keys";
 
 /// `[pgbouncer]`, in the order of SHOW CONFIG.
 pub(super) static MAIN: &[Known] = &[
@@ -167,7 +166,7 @@ pub(super) static MAIN: &[Known] = &[
     taken("max_user_connections", USER, "max_server_connections", Turn::Count)
         .about("it holds for the users of [users] alone"),
     taken("min_pool_size", POOL, "min_pool_size", Turn::Count),
-    ignored("peer_id", ONE_PROCESS),
+    joined("peer_id", "the line of `[peers]` that is left out of `runtime.peers`"),
     taken("pidfile", Section::Runtime, "pid_file", Turn::Path),
     ignored("pkt_buf", "not needed: a client that is idle holds no buffer"),
     taken("pool_mode", POOL, "mode", Turn::Same).preset("session"),
@@ -271,9 +270,9 @@ pub(super) static USERS: &[Known] = &[
 
 /// Connection strings of `[peers]`.
 pub(super) static PEERS: &[Known] = &[
-    ignored("host", ONE_PROCESS),
-    ignored("pool_size", ONE_PROCESS),
-    ignored("port", ONE_PROCESS),
+    joined("host", "`runtime.peers`"),
+    ignored("pool_size", "not needed: a cancel request waits for no other"),
+    joined("port", "`runtime.peers`"),
 ];
 
 pub(super) fn find(table: &'static [Known], name: &str) -> Option<&'static Known> {

@@ -452,6 +452,21 @@ fn the_console_sets_options_of_the_ini() {
 }
 
 #[test]
+fn peers_are_all_but_the_process_itself() {
+    let peers = "[databases]\na =\n[peers]\n1 = host=a\n2 = host=b port=7\n3 = host=/run/c\n";
+    let of = |main: &str| config(&format!("{peers}[pgbouncer]\n{main}"));
+    let known = of("peer_id = 2\n");
+    let written: Vec<String> = known.runtime.peers.iter().map(ToString::to_string).collect();
+    assert_eq!(written, ["a:6432", "unix:/run/c/.s.PGSQL.6432"]);
+    assert_eq!(known.notices, Vec::<String>::new());
+    let none = of("");
+    assert!(none.runtime.peers.is_empty());
+    assert!(none.notices[0].contains("`[peers]` is ignored: it needs `peer_id`"));
+    let wrong = refused(&format!("{peers}[pgbouncer]\npeer_id = x\n"));
+    assert!(wrong.contains("`peer_id` is \"x\"; expected a number"), "{wrong}");
+}
+
+#[test]
 fn a_certificate_and_its_key_may_be_set_one_after_the_other() {
     let directory = Directory::new();
     let pem = directory.write("tls.pem", crate::config::tests::PEM).display().to_string();

@@ -29,6 +29,7 @@ fn other(row: &Row, file: &str) -> String {
         Kind::Count { most, .. } => most.min(2_000).to_string(),
         Kind::Workers => "63".to_owned(),
         Kind::Duration { .. } => "\"7s\"".to_owned(),
+        Kind::Text if row.name == "peers" => "\"other:6432\"".to_owned(),
         Kind::Text => "\"SELECT $1\"".to_owned(),
         Kind::Name => "\"somebody\"".to_owned(),
         Kind::Host => "\"db.example\"".to_owned(),
