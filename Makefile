@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite drivers-suites slow-network redis-kills procedure-kills simulate soak fuzz cache-check sql-logic
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite pgbouncer-suite drivers-suites slow-network redis-kills procedure-kills simulate soak fuzz cache-check sql-logic
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,11 @@ redis-suite: ## Redis's own suite from the checkout SUITE, against a demo or ADD
 redis-py-suite: ## redis-py's own tests from the checkout SUITE, against a demo or ADDRESS
 	$(if $(ADDRESS),,$(MAKE) build)
 	tests/suites/redis_py.py --checkout $(SUITE) $(if $(ADDRESS),--address $(ADDRESS)) $(ARGS)
+
+pgbouncer-suite: ## PgBouncer's own tests from the checkout SUITE, with Pondage in its place
+	$(if $(PONDAGE),,$(MAKE) build)
+	PONDAGE=$(or $(PONDAGE),$(abspath $(TARGET))/release/pondage) \
+		tests/suites/pgbouncer.py $(if $(SUITE),--checkout $(SUITE)) $(ARGS)
 
 drivers-suites: ## suites of PostgreSQL and its drivers, directly and through Pondage; SUITES, ARGS
 	$(if $(PONDAGE),,$(MAKE) build)
