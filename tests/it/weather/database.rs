@@ -178,8 +178,8 @@ fn a_host_that_does_not_answer_is_given_up_after_the_connect_timeout() {
     let config = Config::of(&database)
         .set("databases.silent.host", "127.0.0.1")
         .set("databases.silent.port", i64::from(port))
-        .set("pool.connect_timeout", "300ms")
-        .set("pool.wait_timeout", "1s");
+        // Not for the other one, which may be slow.
+        .set("databases.silent.connect_timeout", "300ms");
     let gateway = Gateway::start(config);
     let parameters = [("user", APP), ("database", "silent")];
     let refused = WireClient::try_login(&gateway.address(), APP_PASSWORD, &parameters).err();
