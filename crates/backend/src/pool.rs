@@ -198,6 +198,74 @@ struct Waiting<C> {
     party: usize,
 }
 
+/// When it was whose turn, as far as it matters to those who wait.
+#[derive(Debug, Default)]
+struct Turns {
+    /// Turns so far.
+    count: u64,
+    parties: BTreeMap<usize, Party>,
+}
+
+#[derive(Debug, Default)]
+struct Party {
+    /// The number of its last turn; 0: it comes before those who have had one.
+    last: u64,
+    /// Its clients that wait; not counted of party 0.
+    waiting: usize,
+}
+
+impl Turns {
+    fn arrives(&mut self, party: usize) {
+        if party != 0 {
+            self.parties.entry(party).or_default().waiting += 1;
+        }
+    }
+
+    fn leaves(&mut self, party: usize) {
+        let Some(one) = self.parties.get_mut(&party).filter(|_| party != 0) else { return };
+        one.waiting = one.waiting.saturating_sub(1);
+        if one.waiting == 0 && one.last == 0 {
+            self.parties.remove(&party);
+        }
+    }
+
+    fn last(&self, party: usize) -> u64 {
+        self.parties.get(&party).map_or(0, |one| one.last)
+    }
+
+    /// The last turn of those who come next. `plain`: somebody of party 0 waits.
+    fn first(&self, plain: bool) -> Option<u64> {
+        let waiting = self.parties.values().filter(|one| one.waiting > 0).map(|one| one.last);
+        waiting.chain(plain.then(|| self.last(0))).min()
+    }
+
+    /// Who comes next; several who have had no turn.
+    fn next(&self, plain: bool) -> Vec<usize> {
+        let first = self.first(plain);
+        let here = |(_, one): &(&usize, &Party)| one.waiting > 0 && Some(one.last) == first;
+        let mut next: Vec<usize> =
+            self.parties.iter().filter(here).map(|(party, _)| *party).collect();
+        next.extend((plain && Some(self.last(0)) == first).then_some(0));
+        next
+    }
+
+    /// It was its turn. Who had his before all who wait would be the next anyhow, and is forgotten.
+    fn took(&mut self, party: usize, plain: bool) {
+        self.count += 1;
+        self.parties.entry(party).or_default().last = self.count;
+        let first = self.first(plain);
+        let matters = |last| first.is_some_and(|first| last >= first);
+        self.parties.retain(|_, one| one.waiting > 0 || matters(one.last));
+    }
+
+    /// It was no turn.
+    fn missed(&mut self, party: usize) {
+        if let Some(one) = self.parties.get_mut(&party) {
+            one.last = 0;
+        }
+    }
+}
+
 /// One worker's part of a pool. `S` names a server, `C` a client.
 #[derive(Debug)]
 pub struct Pool<S, C> {
@@ -207,8 +275,7 @@ pub struct Pool<S, C> {
     waiting: VecDeque<Waiting<C>>,
     /// Of those who wait, the ones that are of some party.
     partisans: usize,
-    /// Whose turn it was.
-    served: usize,
+    turns: Turns,
     opening: u32,
     retry_at: Moment,
     failures: u32,
@@ -223,7 +290,7 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
             idle: Vec::new(),
             waiting: VecDeque::new(),
             partisans: 0,
-            served: 0,
+            turns: Turns::default(),
             opening: 0,
             retry_at: Moment(0),
             failures: 0,
@@ -284,13 +351,19 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
     pub fn wait(&mut self, client: C, arrived: Moment, party: usize) {
         let place = self.waiting.partition_point(|one| one.since <= arrived);
         self.waiting.insert(place, Waiting { client, since: arrived, party });
-        self.partisans += usize::from(party != 0);
+        self.arrived(party);
     }
 
     /// Back to the head of the queue: its server died before anything was sent.
     pub fn wait_first(&mut self, client: C, since: Moment, party: usize) {
         self.waiting.push_front(Waiting { client, since, party });
+        self.arrived(party);
+        self.turns.missed(party);
+    }
+
+    fn arrived(&mut self, party: usize) {
         self.partisans += usize::from(party != 0);
+        self.turns.arrives(party);
     }
 
     pub fn leave(&mut self, client: C) {
@@ -299,21 +372,77 @@ impl<S: Copy + PartialEq, C: Copy + PartialEq> Pool<S, C> {
         }
     }
 
-    /// Who has waited longest, and since when; it waits no more. Of several parties the next is not
-    /// of the one that was served last, so that nobody stands behind another party's crowd.
+    /// Who has waited longest, and since when; it waits no more. Of several parties it is the one
+    /// whose last turn is longest ago, so that nobody stands behind another party's crowd.
     pub fn next_waiting(&mut self) -> Option<(C, Moment)> {
-        let at = match self.partisans {
-            0 => None,
-            _ => self.waiting.iter().position(|one| one.party != self.served),
+        let at = match self.takes_turns() {
+            true => self.next_in_turn()?,
+            false => 0,
         };
-        let next = self.take_waiting(at.unwrap_or(0))?;
-        self.served = next.party;
+        self.serve_at(at)
+    }
+
+    /// The first `most` of those who wait, in the order of [`Pool::next_waiting`], and since when.
+    pub fn line(&self, most: usize) -> Vec<(C, Moment)> {
+        if !self.takes_turns() {
+            return self.waiting.iter().take(most).map(|one| (one.client, one.since)).collect();
+        }
+        let mut parties: Vec<(u64, VecDeque<&Waiting<C>>)> = Vec::new();
+        let mut places: BTreeMap<usize, usize> = BTreeMap::new();
+        for one in &self.waiting {
+            let place = *places.entry(one.party).or_insert_with(|| {
+                parties.push((self.turns.last(one.party), VecDeque::new()));
+                parties.len() - 1
+            });
+            parties[place].1.push_back(one);
+        }
+        // Once round in order of their last turns, and so on.
+        parties.sort_by_key(|(last, _)| *last);
+        let mut line = Vec::new();
+        while line.len() < most && !parties.is_empty() {
+            let firsts = parties.iter_mut().filter_map(|(_, queue)| queue.pop_front());
+            line.extend(firsts.map(|one| (one.client, one.since)));
+            parties.retain(|(_, queue)| !queue.is_empty());
+        }
+        line.truncate(most);
+        line
+    }
+
+    /// It is this one's turn; it waits no more. False: it did not wait.
+    pub fn serve(&mut self, client: C) -> bool {
+        let at = self.waiting.iter().position(|one| one.client == client);
+        at.and_then(|at| self.serve_at(at)).is_some()
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.partisans > 0 || !self.turns.parties.is_empty()
+    }
+
+    /// Those who wait and are of no party are one, too.
+    fn plain(&self) -> usize {
+        self.waiting.len() - self.partisans
+    }
+
+    fn next_in_turn(&self) -> Option<usize> {
+        // Of those who have had none it is who came first.
+        let next: Vec<usize> = self.turns.next(self.plain() > 0);
+        self.waiting.iter().position(|one| next.contains(&one.party))
+    }
+
+    fn serve_at(&mut self, at: usize) -> Option<(C, Moment)> {
+        let counts = self.takes_turns();
+        let next = self.take_waiting(at)?;
+        if counts {
+            let plain = self.plain() > 0;
+            self.turns.took(next.party, plain);
+        }
         Some((next.client, next.since))
     }
 
     fn take_waiting(&mut self, at: usize) -> Option<Waiting<C>> {
         let one = self.waiting.remove(at)?;
         self.partisans -= usize::from(one.party != 0);
+        self.turns.leaves(one.party);
         Some(one)
     }
 
@@ -484,9 +613,96 @@ mod tests {
         pool.leave(3);
         assert_eq!(pool.oldest_waiting(), Some((1, Moment(1))));
         let order: Vec<u32> = std::iter::from_fn(|| pool.next_waiting()).map(|(c, _)| c).collect();
-        assert_eq!(order, [1, 4, 2, 5, 6, 7], "in turns, and in order of arrival in each party");
+        assert_eq!(order, [1, 4, 5, 2, 7, 6], "in turns, and in order of arrival in each party");
         pool.wait_first(8, NOW, 9);
         assert_eq!(pool.next_waiting(), Some((8, NOW)), "nobody else waits");
+    }
+
+    #[test]
+    fn who_comes_again_at_once_waits_for_a_turn_of_each_other_party() {
+        let mut pool = pool();
+        // Two crowds, and one who comes back as soon as he is served.
+        for client in 0..20 {
+            pool.wait(client, NOW, 1 + client as usize % 2);
+        }
+        pool.wait(100, NOW, 3);
+        let mut parties = Vec::new();
+        for _ in 0..12 {
+            let (client, _) = pool.next_waiting().expect("somebody waits");
+            parties.push(if client == 100 { 3 } else { 1 + client % 2 });
+            if client == 100 {
+                pool.wait(100, NOW, 3);
+            }
+        }
+        assert_eq!(parties, [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3]);
+    }
+
+    #[test]
+    fn turns_are_forgotten_when_nobody_waits() {
+        let mut pool = pool();
+        pool.wait(1, NOW, 7);
+        pool.wait(2, NOW, 0);
+        while pool.next_waiting().is_some() {}
+        assert!(!pool.takes_turns());
+        pool.wait(3, NOW, 7);
+        pool.leave(3);
+        assert!(!pool.takes_turns());
+    }
+
+    proptest::proptest! {
+        /// While a party waits no other has two turns, whoever comes and goes; in a party it goes
+        /// by arrival. And the line is what comes of it.
+        #[test]
+        fn each_party_gets_its_turn(steps in proptest::collection::vec((0..4u8, 0..4usize), 1..200)) {
+            let mut pool = pool();
+            let mut arrived: Vec<(u32, usize)> = Vec::new();
+            // Turns of others since a party began to wait, by both.
+            let mut turns = [[0; 4]; 4];
+            for (number, (step, party)) in steps.into_iter().enumerate() {
+                let client = number as u32;
+                match step {
+                    0 | 1 => {
+                        pool.wait(client, Moment(number as u64), party);
+                        arrived.push((client, party));
+                    }
+                    2 => {
+                        let line = pool.line(usize::MAX);
+                        proptest::prop_assert_eq!(line.len(), arrived.len());
+                        let next = pool.next_waiting();
+                        proptest::prop_assert_eq!(next, line.first().copied());
+                        let Some((served, _)) = next else { continue };
+                        let at = arrived.iter().position(|(one, _)| *one == served);
+                        let (_, party) = arrived[at.expect("it waited")];
+                        let first = arrived.iter().find(|(_, of)| *of == party);
+                        proptest::prop_assert_eq!(first.map(|(one, _)| *one), Some(served));
+                        arrived.retain(|(one, _)| *one != served);
+                        turns[party] = [0; 4];
+                        for other in 0..4 {
+                            if other != party && arrived.iter().any(|(_, of)| *of == other) {
+                                turns[other][party] += 1;
+                                proptest::prop_assert!(turns[other][party] <= 1);
+                            }
+                        }
+                    }
+                    _ => {
+                        let Some(at) = arrived.iter().rposition(|(_, of)| *of == party) else {
+                            continue;
+                        };
+                        pool.leave(arrived.remove(at).0);
+                    }
+                }
+                for party in 0..4 {
+                    if arrived.iter().all(|(_, of)| *of != party) {
+                        turns[party] = [0; 4];
+                    }
+                }
+            }
+            let line: Vec<u32> =
+                pool.line(usize::MAX).into_iter().map(|(client, _)| client).collect();
+            let order: Vec<u32> =
+                std::iter::from_fn(|| pool.next_waiting()).map(|(client, _)| client).collect();
+            proptest::prop_assert_eq!(line, order);
+        }
     }
 
     #[test]

@@ -51,13 +51,20 @@ impl Plane {
     pub(super) fn serve_sessions(&mut self, at: u32) {
         let mut coming = self.coming(at);
         let mut passed = 0;
-        while passed < LOOKED_AT_MAX && !self.pools[at as usize].paused {
-            let Some((slot, since)) = self.pools[at as usize].pool.queued(passed) else { break };
+        let pool = &self.pools[at as usize];
+        if pool.paused {
+            return;
+        }
+        let line = pool.pool.line(LOOKED_AT_MAX + pool.pool.idle().len());
+        for (slot, since) in line {
             if let Some(server) = self.take_fitting(at, slot) {
-                self.pools[at as usize].pool.leave(slot);
+                self.pools[at as usize].pool.serve(slot);
                 self.attach(slot, server, since);
                 self.resume_later(slot);
                 continue;
+            }
+            if passed == LOOKED_AT_MAX {
+                break;
             }
             passed += 1;
             let start = self.start_of(at, slot);
