@@ -1,6 +1,7 @@
 //! Several hosts of one database: a primary and its standby, and what happens when the primary is
 //! lost.
 
+mod conflicts;
 mod probing;
 mod splitting;
 

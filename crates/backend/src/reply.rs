@@ -191,6 +191,10 @@ pub enum Again {
     Conflict,
     /// Its statement was planned for what is defined otherwise now.
     Stale,
+    /// A standby has cancelled it for what it had to replay.
+    /// Source: PostgreSQL docs, "Handling Query Conflicts"; `ProcessInterrupts` in postgres.c and
+    /// `CheckRecoveryConflictDeadlock` in standby.c (40001, 40P01).
+    Elsewhere,
 }
 
 /// What an owner learns beside the bytes of its replies.

@@ -119,6 +119,9 @@ pub struct Server {
     /// Notifications are no part of what owners are sent: the holder is told
     /// [`Event::Notification`] instead.
     pub apart: bool,
+    /// The holder has heard nothing of what it asked, and can ask it elsewhere: a conflict with what
+    /// the server has to replay is told as [`Event::Again`].
+    pub yields: bool,
     /// A library was loaded by hand: it can't be unloaded.
     has_library: bool,
     /// And DISCARD ALL has not been said since.
@@ -192,6 +195,7 @@ impl Server {
             single: false,
             litter: 0,
             apart: false,
+            yields: false,
             has_library: false,
             needs_library: false,
             redefines: false,
@@ -332,6 +336,7 @@ impl Server {
     /// Whoever it is lent to gets what it says unasked: notices, notifications, settings.
     pub fn lend(&mut self, holder: Option<Owner>) {
         self.holder = holder;
+        self.yields = false;
     }
 
     /// ParameterStatus values since the last call, oldest first. Whoever takes them shares the
@@ -440,6 +445,11 @@ impl Server {
                 break;
             }
             let end = at + have.min(header.total);
+            if self.withheld.is_some() {
+                // If that is told after all, it is behind what came before it.
+                flush(&bytes[from..to], run_owner, replies);
+                (from, to) = (at, at);
+            }
             let verdict = self.message(header.tag, &bytes[at + HEADER_BYTES..end], replies)?;
             if let Verdict::Pass(owner) = verdict {
                 // ReadyForQuery, too, passes: what follows it is another's.
@@ -627,6 +637,7 @@ impl Server {
         self.status = messages::ready(body)?;
         self.copy = Copy::No;
         self.begun = false;
+        self.yields &= head.fate != Fate::Forward;
         self.queue.pop_front();
         if self.status == TxStatus::Idle {
             let redefines = std::mem::take(&mut self.redefines);

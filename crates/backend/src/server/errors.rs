@@ -82,13 +82,20 @@ impl Server {
         if head.replans && !self.begun && staleness(head, error) == Some(Stale::Unusable) {
             return Rejects::For(Again::Stale);
         }
-        if head.guest == Guest::No {
+        if head.guest == Guest::No && !self.yields {
             return Rejects::No;
         }
         let fields = messages::error_fields(error).ok();
         let code = fields.as_ref().and_then(|fields| fields.code());
         let conflicts =
             matches!(code, Some(sqlstate::DEADLOCK_DETECTED | sqlstate::SERIALIZATION_FAILURE));
+        if head.guest == Guest::No {
+            return match conflicts {
+                true if is_fatal(error) => Rejects::Fatal,
+                true => Rejects::For(Again::Elsewhere),
+                false => Rejects::No,
+            };
+        }
         if head.repeats && conflicts && (head.guest == Guest::Hurried || !self.begun) {
             return Rejects::For(Again::Conflict);
         }

@@ -6,6 +6,7 @@ mod fates;
 mod guests;
 mod recorder;
 mod stale;
+mod yields;
 
 use backend::reply::{Kind, Owner, Request};
 use backend::server::{LastWords, Lost, Server};

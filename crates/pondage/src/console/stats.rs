@@ -185,6 +185,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
         cancels,
         notifications,
         split_reads,
+        split_returned,
         coalesced,
         cached,
         xact_time,
@@ -212,6 +213,7 @@ pub fn add(totals: &mut Totals, more: &Totals) {
     totals.cancels += cancels;
     totals.notifications += notifications;
     totals.split_reads += split_reads;
+    totals.split_returned += split_returned;
     add_coalesced(&mut totals.coalesced, coalesced);
     add_cached(&mut totals.cached, cached);
     add_histogram(&mut totals.xact_time, xact_time);

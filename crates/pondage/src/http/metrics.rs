@@ -208,7 +208,7 @@ fn pinned(page: &mut Exposition, view: &View, pools: &[PoolSnapshot]) {
 /// A counter of [`Totals`].
 type Counter = (&'static str, &'static str, fn(&Totals) -> u64);
 
-const COUNTERS: [Counter; 22] = [
+const COUNTERS: [Counter; 23] = [
     ("pondage_transactions_total", "Transactions.", |totals| totals.xact_count),
     ("pondage_queries_total", "Queries.", |totals| totals.query_count),
     ("pondage_server_assignments_total", "Times a client was given a server.", |totals| {
@@ -250,6 +250,11 @@ const COUNTERS: [Counter; 22] = [
         "pondage_split_reads_total",
         "Statements and transactions that went to a standby, with split_reads.",
         |totals| totals.split_reads,
+    ),
+    (
+        "pondage_split_returned_total",
+        "Of these, the ones that the standby gave up and the primary was asked for.",
+        |totals| totals.split_returned,
     ),
     (
         "pondage_coalesce_trips_total",

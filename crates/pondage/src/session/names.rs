@@ -222,6 +222,14 @@ impl Names {
         }
     }
 
+    /// Nothing that is in flight will be answered.
+    pub fn lost(&mut self) {
+        while !self.pending.is_empty() {
+            self.settled(Outcome::Skipped);
+        }
+        self.answered();
+    }
+
     fn undo(&mut self, undo: Undo) {
         match undo {
             Undo::Named { name, before: was } => {

@@ -187,6 +187,8 @@ pub struct Totals {
     pub notifications: u64,
     /// Statements and transactions that went to a standby.
     pub split_reads: u64,
+    /// Of these, the ones that the primary was asked for after all.
+    pub split_returned: u64,
     pub coalesced: Coalesced,
     pub cached: Cached,
     /// From a transaction's first statement to its end; a statement alone is one.

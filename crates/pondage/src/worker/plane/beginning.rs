@@ -121,6 +121,7 @@ impl Plane {
             let request = Request::with_fate(Owner::NOBODY, Kind::Query, Fate::Hide);
             self.send(server, request, |out| frontend::put_query(out, FAIL));
         }
+        self.keep_begun(slot, begun);
     }
 
     /// A read has been answered, with an error perhaps, before its transaction was any server's.

@@ -209,6 +209,7 @@ impl Plane {
         client.server = server;
         client.hold = Hold::No;
         conn.client = slot;
+        conn.read.begun = None;
         conn.place = Place::Lent;
         conn.server.lend(Some(Owner(slot)));
         conn.server.single = pool.config.mode == PoolMode::Statement;

@@ -30,6 +30,8 @@ impl Plane {
         let totals = &mut self.pools[client.pool as usize].totals.coalesced;
         totals.skipped += u64::from(!matches!(again, Again::Conflict | Again::Stale));
         match again {
+            // Who has a server for itself.
+            Again::Elsewhere => {}
             Again::Skipped => {}
             // It has the new one already.
             Again::Stale => self.pools[client.pool as usize].totals.replanned += 1,

@@ -48,6 +48,7 @@ mod trains;
 mod trips;
 mod writes;
 mod writing;
+mod yielding;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -284,6 +285,8 @@ pub struct ServerConn {
     pub touched: Option<Box<Touched>>,
     /// What its client has sent and may have to send again.
     pub(in crate::worker::plane) request: replanning::Kept,
+    /// What its client reads on a standby and may ask of the primary instead.
+    pub(in crate::worker::plane) read: yielding::Read,
     /// It listens to channels of its client.
     pub listening: bool,
     /// What it was asked for last.

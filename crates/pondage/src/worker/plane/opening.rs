@@ -116,6 +116,7 @@ impl Plane {
             strange: false,
             touched: None,
             request: super::replanning::Kept::default(),
+            read: super::yielding::Read::default(),
             listening: false,
             asked: sql::Kept::NOTHING,
             pinned: None,

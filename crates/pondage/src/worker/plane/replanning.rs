@@ -22,7 +22,7 @@ use crate::session::client::Hold;
 use crate::session::replan;
 
 /// Longer requests are not kept.
-const KEPT_BYTES_MAX: usize = 16 << 10;
+pub(super) const KEPT_BYTES_MAX: usize = 16 << 10;
 
 /// A request that a client has sent to its server, to be sent again if need be.
 #[derive(Debug, Default)]

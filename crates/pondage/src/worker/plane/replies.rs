@@ -132,7 +132,10 @@ impl Plane {
         if !self.paced.is_empty() {
             self.pace(slot);
         }
-        self.check_corked(slot);
+        match self.servers.get(slot).is_some_and(|conn| conn.server.yields) {
+            true => self.check_held(slot),
+            false => self.check_corked(slot),
+        }
         self.no_longer_full(slot);
         self.settle_server(slot);
     }
@@ -217,6 +220,7 @@ impl Plane {
             Happened::Prepared => self.prepared_by_sql(slot, server),
             Happened::Dropped { all, discard } => self.dropped(slot, server, all, discard),
             Happened::Again(Again::Stale) if client.unit.is_none() => self.replan(slot, server),
+            Happened::Again(Again::Elsewhere) => self.ask_at_home(slot, server),
             Happened::Again(again) => self.unit_again(slot, again),
             Happened::Stale(statement) => self.went_stale(slot, statement),
             Happened::Misread(statement) => self.statements.retire(statement),
@@ -253,6 +257,7 @@ impl Plane {
     pub(super) fn answered(&mut self, slot: u32, status: TxStatus) {
         let now = self.now;
         self.note_seen(slot);
+        self.hold_no_more(slot);
         let unit = self.clients[slot].unit.as_ref();
         if unit.is_none_or(|unit| !unit.tail || unit.done) {
             self.read_answered(slot);
@@ -467,8 +472,13 @@ impl Plane {
             self.carrier_lost(slot, &refused);
             return;
         }
+        if self.may_ask_at_home(slot) {
+            return self.lost_reading(slot, holder);
+        }
+        let Some(conn) = self.servers.get(slot) else { return };
         let within = conn.server.is_within_message(Owner(holder));
         let last_words = conn.server.last_words().clone();
+        self.hold_no_more(holder);
         self.close_server(slot);
         if holder == NONE {
             return;

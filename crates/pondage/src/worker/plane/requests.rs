@@ -193,7 +193,9 @@ impl Plane {
         if self.clients[slot].skips && header.tag != tag::SYNC {
             return self.drop_message(slot, header, bytes);
         }
-        self.request(slot, header, bytes)
+        let taken = self.request(slot, header, bytes);
+        self.keep_read(slot, bytes);
+        taken
     }
 
     /// Whether the pool does without the simple protocol; then the client is told and closed.

@@ -55,7 +55,10 @@ pub struct Sight {
     /// Which one, by its pool, in which of its lives.
     at: (u32, u64),
     /// What comes next stays at home.
-    stays: bool,
+    pub(super) stays: bool,
+    /// Bytes of the whole statement that comes next and is known to only read; 0: it is something
+    /// else.
+    pub(super) reads: usize,
 }
 
 impl Plane {
@@ -153,15 +156,21 @@ impl Plane {
         }
         self.go_home(slot);
         let client = &mut self.clients[slot];
-        let Some(sight) = client.sight.as_mut().filter(|_| client.begun.is_none()) else { return };
-        if std::mem::take(&mut sight.stays)
+        let Some(sight) = client.sight.as_mut() else { return };
+        sight.reads = 0;
+        // Where its transaction goes is chosen when that needs a server.
+        let begun = client.begun.is_some();
+        if (!begun && std::mem::take(&mut sight.stays))
             || !matches!(header.tag, tag::QUERY | tag::PARSE | tag::BIND)
+            || self.pools[client.pool as usize].standbys.is_none()
+            || self.only_reads(slot, header, bytes) != Some(true)
         {
             return;
         }
-        if self.pools[client.pool as usize].standbys.is_some()
-            && self.only_reads(slot, header, bytes) == Some(true)
-        {
+        if let Some(sight) = &mut self.clients[slot].sight {
+            sight.reads = bytes.len();
+        }
+        if !begun {
             self.leave_home(slot);
         }
     }
