@@ -68,7 +68,7 @@ fn an_ini_serves_psql_in_every_way_to_log_in() {
         }
         assert!(gateway.directory.path().join("pgbouncer.pid").exists());
         let log = std::fs::read_to_string(gateway.directory.path().join("pgbouncer.log"));
-        assert!(log.expect("a log file").contains("event=client_login"));
+        assert!(log.expect("a log file").contains(" login attempt: db=template1 user="));
     }
 }
 
@@ -274,10 +274,10 @@ fn the_console_sets_what_an_ini_may_say_until_the_next_reload() {
     let notice = ignored.iter().find(|reply| reply.tag == b'N').expect("a notice").complaint();
     assert!(notice.message.contains("`tcp_keepalive` is ignored"), "{}", notice.message);
     let refused = console.error("set default_pool_size = many");
-    assert_eq!(refused.code, "22023");
+    assert_eq!(refused.code, "08P01");
     assert!(refused.detail.contains("SET on the console"), "{}", refused.detail);
     let refused = console.error("set listen_port = 1");
-    assert_eq!(refused.code, "55P02", "{}", refused.message);
+    assert!(refused.message.contains("without a restart"), "{}", refused.message);
     assert_eq!(size(&mut console), "3");
     console.run("reload");
     assert_eq!(size(&mut console), before);
@@ -337,13 +337,13 @@ fn the_log_file_may_be_renamed_and_the_level_changed_while_it_runs() {
     wait::until("a new log file", || log.exists());
     let mut console = console(&gateway);
     console.run("pause");
-    wait::until("a line", || has(&log, "event=console_command"));
-    assert!(!has(&old, "event=console_command") && gateway.said().contains("console_command"));
+    wait::until("a line", || has(&log, "PAUSE command issued"));
+    assert!(!has(&old, "command issued") && gateway.said().contains("PAUSE command issued"));
     // PgBouncer's way to hear less and more.
     console.run("set logfile = ''");
     console.run("resume");
-    wait::until("a line", || gateway.said().contains("Resume(None)"));
-    assert!(!has(&log, "Resume(None)"));
+    wait::until("a line", || gateway.said().contains("RESUME command issued"));
+    assert!(!has(&log, "RESUME command issued"));
     let refused = console.error("set logfile = '/nowhere/at/all'");
     assert!(
         refused.detail.contains("cannot write the log to /nowhere/at/all"),
@@ -355,9 +355,88 @@ fn the_log_file_may_be_renamed_and_the_level_changed_while_it_runs() {
     console.run("set verbose = 2");
     console.run("set verbose = 0");
     console.run("disable template1");
-    wait::until("a line", || gateway.said().contains("command=DISABLE"));
+    wait::until("a line", || gateway.said().contains("DISABLE 'template1' command issued"));
     let said = gateway.said().text();
-    assert_eq!(said.matches("command=PAUSE").count(), 1, "the second one was not important");
+    assert_eq!(said.matches("PAUSE command issued").count(), 1, "the second one was not important");
+}
+
+#[test]
+fn clients_and_the_log_are_told_in_pgbouncers_words() {
+    let database = cluster().database();
+    let main = format!("max_user_client_connections = 1\nstats_users = {APP}");
+    let gateway = Gateway::start_ini(|port, at| ini((port, at), &database, "", &main));
+    let log = gateway.directory.path().join("pgbouncer.log");
+    let logged = |what: &str| {
+        wait::until(what, || std::fs::read_to_string(&log).is_ok_and(|text| text.contains(what)));
+    };
+    let mut client = gateway.client(&database);
+    assert_eq!(client.one("select 1"), "1");
+    let name = &database.name;
+    logged(&format!("/{APP}@127.0.0.1:"));
+    logged(&format!(" login attempt: db={name} user={APP} tls=no replication=no\n"));
+    logged(" new connection to server (from 127.0.0.1:");
+    // A limit of all users counts where they are in the console, too; what Pondage would say of
+    // it comes behind PgBouncer's words.
+    for database in [name.as_str(), "pgbouncer"] {
+        let parameters = [("user", APP), ("database", database)];
+        let refused = WireClient::try_login(&gateway.address(), APP_PASSWORD, &parameters);
+        let refused = refused.err().expect("no place");
+        assert_eq!(refused.code, "08P01", "{database}");
+        let theirs = "client connections exceeded (max_user_client_connections)";
+        assert_eq!(refused.message, theirs, "{database}");
+        assert!(refused.detail.contains("All 1 places"), "{}", refused.detail);
+        logged(&format!("closing because: {theirs} (age="));
+    }
+    // Administrators come in all the same.
+    let (mut one, mut other) = (console(&gateway), console(&gateway));
+    let users = one.table("show users");
+    let row = |name: &str| users.iter().find(|row| row["name"] == name).expect("a user").clone();
+    assert_eq!(row(APP)["current_client_connections"], "1");
+    assert_eq!(row(SUPERUSER)["current_client_connections"], "2");
+    assert_eq!(row(SUPERUSER)["max_user_client_connections"], "1");
+    let databases = one.table("show databases");
+    let console = databases.iter().find(|row| row["name"] == "pgbouncer").expect("a row");
+    assert_eq!(console["current_client_connections"], "2");
+    let refused = other.error("kill_client nobody");
+    let told = (refused.code.as_str(), refused.message.as_str());
+    assert_eq!(told, ("08P01", "invalid client pointer supplied"));
+    drop(client);
+    logged("closing because: client ");
+    gateway.client(&database).one("select 2");
+    other.run(&format!("kill {name}"));
+    logged(&format!("KILL '{name}' command issued"));
+    logged("closing because: database was killed (age=");
+}
+
+#[test]
+fn trust_is_for_known_users() {
+    let database = cluster().database();
+    let start = |method: &str| {
+        let main = format!("auth_type = {method}");
+        Gateway::start_ini(|port, at| ini((port, at), &database, "", &main))
+    };
+    let come = |gateway: &Gateway| {
+        let parameters = [("user", "stranger"), ("database", database.name.as_str())];
+        WireClient::try_login(&gateway.address(), "", &parameters).err().expect("no such role")
+    };
+    let refused = come(&start("trust"));
+    assert_eq!(refused.message, "\"trust\" authentication failed");
+    assert!(refused.hint.contains("[P0331]"), "{}", refused.hint);
+    // The server was asked, and wants a password.
+    let refused = come(&start("any"));
+    assert!(refused.message.contains("no password is known"), "{}", refused.message);
+}
+
+#[test]
+fn servers_of_a_forced_user_stand_by_without_clients() {
+    let database = cluster().database();
+    let line = |least: u32| format!("user={APP} password='{APP_PASSWORD}' min_pool_size={least}");
+    let gateway = Gateway::start_ini(|port, at| ini((port, at), &database, &line(2), ""));
+    wait::until("two servers", || cluster().backends(&database) == 2);
+    let text = ini((gateway.port, gateway.directory.path()), &database, &line(3), "");
+    std::fs::write(&gateway.file, text).expect("the ini file");
+    console(&gateway).run("reload");
+    wait::until("three servers", || cluster().backends(&database) == 3);
 }
 
 #[test]

@@ -99,14 +99,14 @@ def run(arguments, interpreter: pathlib.Path, directory: pathlib.Path, file: str
     command = [
         *service_user(), interpreter, "-m", "pytest", "-q", "--no-header", "-p",
         "no:cacheprovider", f"--tb={arguments.tb}", "--no-showlocals",
-        f"--junitxml={results}", f"--timeout={TEST_SECONDS}",
+        # A short path: the tests have Unix sockets in it.
+        f"--junitxml={results}", f"--timeout={TEST_SECONDS}", f"--basetemp={directory / 't'}",
     ]
     if arguments.only:
         command += ["-k", arguments.only]
     row = {"file": f"test_{file}.py", "passed": 0, "failed": 0, "skipped": 0, "failures": []}
     environment = {
         **os.environ, "PATH": f"{bindir}:{os.environ['PATH']}", "HOME": str(directory),
-        "TMPDIR": str(directory / "tmp"),
     }
     try:
         subprocess.run(
@@ -140,7 +140,7 @@ def main() -> int:
     parser.add_argument("--checkout", default=os.environ.get("PGBOUNCER_CHECKOUT"))
     parser.add_argument("--only", help="pytest's -k")
     parser.add_argument("--file", action="append", choices=FILES, help="only this; repeatable")
-    parser.add_argument("--tb", default="line", help="how much pytest tells of a failure")
+    parser.add_argument("--tb", default="native", help="how much pytest tells of a failure")
     parser.add_argument("--out", type=pathlib.Path, default=HERE / "../../target/suites")
     parser.add_argument("--page", help="a page whose table to replace")
     arguments = parser.parse_args()
@@ -152,7 +152,6 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="pgb-") as made:
         directory = pathlib.Path(made)
         tree(source, directory)
-        (directory / "tmp").mkdir()
         if service_user():
             subprocess.run(["chown", "-R", "postgres:", directory], check=True)
         rows = [run(arguments, interpreter, directory, file) for file in files]

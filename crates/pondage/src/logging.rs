@@ -5,6 +5,7 @@
 //! logfmt  ts=2026-11-20T14:00:00.123Z level=warn event=server_open_failed db=app msg="..."
 //! json    {"ts":"2026-11-20T14:00:00.123Z","level":"warn","event":"server_open_failed",...}
 //! ```
+//! The fourth, PgBouncer's, is in [`pgbouncer`].
 //!
 //! Times are UTC. Keys that tools may rely on: event, client_id, server_id, db, user, app,
 //! sqlstate, duration_ms.
@@ -35,6 +36,8 @@ use tracing_subscriber::{reload, Layer, Registry};
 
 use crate::config::{LogFormat, Telemetry};
 
+mod pgbouncer;
+
 /// Lines that wait to be written.
 const QUEUE_LINES_MAX: usize = 8192;
 
@@ -43,6 +46,9 @@ const LINES_PER_SECOND_MAX: u64 = 100;
 
 /// Bytes of one value; what is longer is cut.
 const VALUE_BYTES_MAX: usize = 4096;
+
+/// The key of PgBouncer's own words, where an event has others.
+const THEIRS: &str = "theirs";
 
 /// What goes to the thread that writes.
 enum Entry {
@@ -73,6 +79,7 @@ enum Style {
     Text,
     Logfmt,
     Json,
+    Pgbouncer,
 }
 
 impl Style {
@@ -81,6 +88,7 @@ impl Style {
             LogFormat::Text => Style::Text,
             LogFormat::Logfmt => Style::Logfmt,
             LogFormat::Json => Style::Json,
+            LogFormat::Pgbouncer => Style::Pgbouncer,
             LogFormat::Auto if io::stderr().is_terminal() => Style::Text,
             LogFormat::Auto => Style::Logfmt,
         }
@@ -136,7 +144,7 @@ fn open(telemetry: &Telemetry) -> io::Result<Option<File>> {
 
 impl Logging {
     /// Writes a line whatever the level is: what whoever has started the process waits for.
-    pub fn announce(&self, message: &str, fields: &[(&str, &str)]) {
+    pub fn announce(&self, message: &str, fields: &[(&'static str, &str)]) {
         let mut line = Line::new(self.style, Level::INFO);
         for (key, value) in fields {
             line.put(key, value);
@@ -247,16 +255,29 @@ struct Line {
     message: String,
     /// `key=value` pairs, or JSON members with a comma before each.
     fields: String,
+    /// The same for PgBouncer's lines, which pick what they tell.
+    pairs: Vec<(&'static str, String)>,
 }
 
 impl Line {
     fn new(style: Style, level: Level) -> Line {
         let time = format!("{:.3}", jiff::Timestamp::now());
-        Line { style, time, level, message: String::new(), fields: String::new() }
+        Line {
+            style,
+            time,
+            level,
+            message: String::new(),
+            fields: String::new(),
+            pairs: Vec::new(),
+        }
     }
 
-    fn put(&mut self, key: &str, value: &str) {
+    fn put(&mut self, key: &'static str, value: &str) {
         let value = cut(value);
+        // What PgBouncer says of it is for its own lines.
+        if key == THEIRS && self.style != Style::Pgbouncer {
+            return;
+        }
         match self.style {
             Style::Text | Style::Logfmt => {
                 let _ = write!(self.fields, " {key}={}", Bare(value));
@@ -264,11 +285,12 @@ impl Line {
             Style::Json => {
                 let _ = write!(self.fields, ",\"{key}\":{}", Quoted(value));
             }
+            Style::Pgbouncer => self.pairs.push((key, value.to_owned())),
         }
     }
 
     fn finish(self) -> String {
-        let Line { style, time, level, message, fields } = self;
+        let Line { style, time, level, message, fields, pairs } = self;
         let level_name = level.as_str().to_ascii_lowercase();
         let message = cut(&message);
         match (style, message.is_empty()) {
@@ -282,6 +304,7 @@ impl Line {
                 "{{\"ts\":\"{time}\",\"level\":\"{level_name}\"{fields},\"msg\":{}}}\n",
                 Quoted(message)
             ),
+            (Style::Pgbouncer, _) => pgbouncer::line(level, message, &pairs),
         }
     }
 }

@@ -19,7 +19,7 @@ use super::{
     Address, Auth, AuthMethod, CacheConfig, CacheMode, Calls, ChannelBinding, Coalesce, Database,
     Freshness, Listen, ListenMode, ListenTls, ListenTlsMode, LogFormat, Peer, PoolMode,
     PoolOptions, ProcedureOptions, Redis, Runtime, ServerProtocol, ServerTls, ServerTlsMode,
-    Telemetry, UpstreamOptions, User,
+    Telemetry, UpstreamOptions, User, Words,
 };
 
 mod admission;
@@ -199,6 +199,8 @@ impl Builder<'_> {
         let backlog = values.count("backlog").unwrap_or(default::BACKLOG);
         let unix_socket_group = values.text("unix_socket_group");
         let reuse_port = values.flag("reuse_port").unwrap_or(default::REUSE_PORT);
+        let errors = values.text("errors").and_then(|word| Words::from_name(&word));
+        let errors = errors.unwrap_or(default::ERRORS);
         if let Some(http) = http.filter(|http| postgres.contains(&Address::Tcp(*http))) {
             let message = format!("`http` and `postgres` both listen on {http}");
             let problem = Problem::new(Code::DuplicateAddress, message);
@@ -220,6 +222,7 @@ impl Builder<'_> {
             unix_socket_group,
             reuse_port,
             backlog,
+            errors,
         }
     }
 
@@ -313,6 +316,9 @@ impl Builder<'_> {
             peers: peers.unwrap_or_default(),
             max_clients: values.count("max_clients").unwrap_or(default::MAX_CLIENTS),
             max_servers: values.limit("max_servers"),
+            max_database_clients: values.limit("max_database_clients"),
+            max_user_clients: values.limit("max_user_clients"),
+            max_user_servers: values.limit("max_user_servers"),
             shutdown_timeout: values
                 .duration("shutdown_timeout")
                 .unwrap_or(default::SHUTDOWN_TIMEOUT),
@@ -486,8 +492,8 @@ impl Builder<'_> {
             },
             options,
             users: BTreeMap::new(),
-            max_client_connections: values.limit("max_client_connections"),
-            max_server_connections: values.limit("max_server_connections"),
+            max_client_connections: values.count("max_client_connections"),
+            max_server_connections: values.count("max_server_connections"),
             disabled: values.flag("disabled").unwrap_or(default::DISABLED),
             auth_query,
             caches: self.caches(scope),
@@ -502,8 +508,8 @@ impl Builder<'_> {
             self.check_name("user", &scope.user, named);
             let options = self.pool(scope);
             let values = self.values(scope);
-            let max_client_connections = values.limit("max_client_connections");
-            let max_server_connections = values.limit("max_server_connections");
+            let max_client_connections = values.count("max_client_connections");
+            let max_server_connections = values.count("max_server_connections");
             let secret = match values.secret("password").map(|stored| Secret::parse(&stored)) {
                 None => None,
                 Some(Ok(secret)) => Some(secret),

@@ -111,6 +111,16 @@ pub struct Listen {
     pub reuse_port: bool,
     /// Connections the kernel holds before they are accepted (`listen(2)`).
     pub backlog: u32,
+    pub errors: Words,
+}
+
+/// In whose words clients are told what Pondage itself refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Words {
+    #[default]
+    Pondage,
+    /// PgBouncer's, where it has some.
+    Pgbouncer,
 }
 
 impl Listen {
@@ -167,6 +177,10 @@ pub struct Runtime {
     pub max_servers: Option<u32>,
     /// Others who may know the key of a cancel request.
     pub peers: Vec<Peer>,
+    /// Of each database and each user that says nothing else; the console is a database, too.
+    pub max_database_clients: Option<u32>,
+    pub max_user_clients: Option<u32>,
+    pub max_user_servers: Option<u32>,
     pub shutdown_timeout: Duration,
     pub suspend_timeout: Duration,
     /// A client has this long to log in.
@@ -529,6 +543,8 @@ pub enum LogFormat {
     Text,
     Logfmt,
     Json,
+    /// Lines as PgBouncer's.
+    Pgbouncer,
 }
 
 /// What one pool, a (database, user) pair, lives by. Durations of zero mean: never.
@@ -646,7 +662,19 @@ impl Config {
 
     /// How many clients may log in as this user.
     pub fn max_clients_of(&self, user: &str) -> Option<u32> {
-        self.users.get(user).and_then(|section| section.max_client_connections)
+        let own = self.users.get(user).and_then(|section| section.max_client_connections);
+        own_or(own, self.runtime.max_user_clients)
+    }
+
+    /// How many servers there may be that work for this user.
+    pub fn max_servers_of(&self, user: &str) -> Option<u32> {
+        let own = self.users.get(user).and_then(|section| section.max_server_connections);
+        own_or(own, self.runtime.max_user_servers)
+    }
+
+    /// How many clients a database may have that says this of itself.
+    pub fn max_clients_in(&self, own: Option<u32>) -> Option<u32> {
+        own_or(own, self.runtime.max_database_clients)
     }
 
     /// Where the data of Redis clients are, and as whom to log in there. None without that door.
@@ -682,4 +710,9 @@ impl Config {
     pub fn is_stats(&self, user: &str) -> bool {
         self.auth.stats_users.iter().any(|name| name == user)
     }
+}
+
+/// A limit of one, or of all of them; an own one of 0 is none.
+fn own_or(own: Option<u32>, all: Option<u32>) -> Option<u32> {
+    own.or(all).filter(|limit| *limit > 0)
 }

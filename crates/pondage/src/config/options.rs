@@ -9,7 +9,7 @@ use super::value::{Kind, Value};
 use super::{
     AuthMethod, Balance, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness,
     ListenMode, ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerProtocol, ServerTlsMode,
-    SessionAttrs, TlsNegotiation, TlsVersion,
+    SessionAttrs, TlsNegotiation, TlsVersion, Words,
 };
 
 /// Where an option may stand.
@@ -209,6 +209,7 @@ pub mod default {
     pub const REUSE_PORT: bool = false;
     /// The kernel lowers it to `net.core.somaxconn`.
     pub const BACKLOG: u32 = 1024;
+    pub const ERRORS: Words = Words::Pondage;
 
     pub const MAX_CLIENTS: u32 = 10_000;
     pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(25);
@@ -400,6 +401,9 @@ pub static TABLE: &[Row] = &[
     fixed(row(LISTEN, "backlog", Kind::Count { least: 1, most: limit::BACKLOG },
         Preset::Count(default::BACKLOG), &["listen_backlog"],
         "Connections the kernel holds before they are accepted.")),
+    row(LISTEN, "errors", Kind::Choice(Words::WORDS), Preset::Text(default::ERRORS.name()), &[],
+        "In whose words PostgreSQL clients are told what Pondage itself refuses. `pgbouncer`: in \
+         PgBouncer's, with its SQLSTATE (08P01), where it has some; Pondage's come as the detail."),
 
     row(LISTEN_TLS, "mode", Kind::Choice(ListenTlsMode::WORDS), Preset::None,
         &["client_tls_sslmode"],
@@ -429,6 +433,13 @@ pub static TABLE: &[Row] = &[
     row(RUNTIME, "max_servers", SERVERS, Preset::None, &[],
         "Servers of all pools together; 0: no limit. When it is reached, pools whose clients wait \
          get their share from those that have more ([Sharing servers](pooling.md#sharing-servers))."),
+    row(RUNTIME, "max_database_clients", CLIENTS, Preset::None, &["max_db_client_connections"],
+        "Clients of each database that says nothing else, the console included (administrators \
+         come in all the same); 0: no limit."),
+    row(RUNTIME, "max_user_clients", CLIENTS, Preset::None, &["max_user_client_connections"],
+        "Clients of each user that says nothing else, over all databases; 0: no limit."),
+    row(RUNTIME, "max_user_servers", SERVERS, Preset::None, &["max_user_connections"],
+        "Servers of each user that says nothing else, over all databases; 0: no limit."),
     row(RUNTIME, "shutdown_timeout", Kind::Duration { zero: Some("without bound") },
         Preset::Duration(default::SHUTDOWN_TIMEOUT), &[],
         "How long a shutdown waits for clients or servers."),
@@ -509,7 +520,8 @@ pub static TABLE: &[Row] = &[
         "Servers of one pool, that is of one database and user."),
     row(POOLS, "min_pool_size", SERVERS, Preset::Count(default::MIN_POOL_SIZE),
         &["min_pool_size"],
-        "Servers that are kept open although idle, once a client has used the pool."),
+        "Servers that are kept open although idle: once a client has used the pool, or from the \
+         start where the database says its `user`."),
     row(POOLS, "reserve_pool_size", SERVERS, Preset::Count(default::RESERVE_POOL_SIZE),
         &["reserve_pool_size"],
         "Servers beyond `pool_size` when clients wait for long."),
@@ -855,13 +867,14 @@ pub static TABLE: &[Row] = &[
          may be renamed before."),
     fixed(row(TELEMETRY, "log_format", Kind::Choice(LogFormat::WORDS),
         Preset::Text(default::LOG_FORMAT.name()), &[],
-        "`auto`: `text` on a terminal, else `logfmt`.")),
+        "`auto`: `text` on a terminal, else `logfmt`. `pgbouncer`: lines as PgBouncer writes them, \
+         see [PgBouncer's log](operating.md#pgbouncers-log).")),
     row(TELEMETRY, "log_connections", Kind::Flag, Preset::Flag(default::LOG_CONNECTIONS),
         &["log_connections"],
-        "Log every client that logs in."),
+        "Log every client that logs in, and every server that is opened."),
     row(TELEMETRY, "log_disconnections", Kind::Flag, Preset::Flag(default::LOG_DISCONNECTIONS),
         &["log_disconnections"],
-        "Log every client that leaves, and why."),
+        "Log every client that leaves and every server that is closed, and why."),
     row(TELEMETRY, "stats_period", Kind::Duration { zero: None },
         Preset::Duration(default::STATS_PERIOD), &["stats_period"],
         "Period of the averages in SHOW STATS."),

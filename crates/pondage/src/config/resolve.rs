@@ -162,9 +162,9 @@ pub(super) fn pool(config: &Config, name: &str, user: &str) -> Result<Arc<PoolCo
         },
         cache_freshness: nearest!(cache_freshness, config.cache.freshness),
         cache_max_lag: nearest!(cache_max_lag, config.cache.max_lag),
-        max_database_clients: database.max_client_connections,
-        max_database_servers: database.max_server_connections,
-        max_user_servers: user_section.and_then(|section| section.max_server_connections),
+        max_database_clients: config.max_clients_in(database.max_client_connections),
+        max_database_servers: database.max_server_connections.filter(|limit| *limit > 0),
+        max_user_servers: config.max_servers_of(user),
         disabled: database.disabled,
         upstream: Upstream {
             host: database.upstream.host.clone(),

@@ -3,7 +3,7 @@
 use super::{
     AuthMethod, CacheMode, Calls, ChannelBinding, Coalesce, DurableAck, Freshness, ListenMode,
     ListenTlsMode, LogFormat, PoolMode, ProcedureMode, ServerProtocol, ServerTlsMode,
-    TlsNegotiation, TlsVersion,
+    TlsNegotiation, TlsVersion, Words,
 };
 
 macro_rules! words {
@@ -61,4 +61,10 @@ words!(ChannelBinding: Disable = "disable", Prefer = "prefer", Require = "requir
 words!(ServerProtocol: V3_0 = "3.0", V3_2 = "3.2", Latest = "latest");
 words!(TlsNegotiation: Postgres = "postgres", Direct = "direct");
 words!(TlsVersion: V1_2 = "TLSv1.2", V1_3 = "TLSv1.3");
-words!(LogFormat: Auto = "auto", Text = "text", Logfmt = "logfmt", Json = "json");
+words!(LogFormat:
+    Auto = "auto",
+    Text = "text",
+    Logfmt = "logfmt",
+    Json = "json",
+    Pgbouncer = "pgbouncer");
+words!(Words: Pondage = "pondage", Pgbouncer = "pgbouncer");

@@ -104,6 +104,20 @@ impl Act {
             Act::Set { .. } => "SET",
         }
     }
+
+    /// The one database that it is about.
+    pub fn database(&self) -> Option<&str> {
+        match self {
+            Act::Pause(name)
+            | Act::Resume(name)
+            | Act::Reconnect(name)
+            | Act::Kill(name)
+            | Act::WaitClose(name) => name.as_deref(),
+            Act::Disable(name) | Act::Enable(name) => Some(name),
+            Act::Reload | Act::KillClient(_) | Act::Suspend | Act::Shutdown(_) => None,
+            Act::Set { .. } => None,
+        }
+    }
 }
 
 macro_rules! shows {

@@ -329,7 +329,7 @@ impl Console {
 
     fn refuse(&mut self, client: Ref, code: &'static str, reason: &str) {
         self.clients.remove(&client);
-        let mut session = Session::new();
+        let mut session = Session::new(self.operator.process().config().listen.errors);
         session.fatal(code, reason);
         reply(&self.operator, client, &mut session);
     }
@@ -350,7 +350,7 @@ async fn serve(
     mut messages: mpsc::Receiver<Vec<u8>>,
     ahead: Arc<AtomicUsize>,
 ) {
-    let mut session = Session::new();
+    let mut session = Session::new(operator.process().config().listen.errors);
     while let Some(message) = messages.recv().await {
         ahead.fetch_sub(message.len(), Ordering::Relaxed);
         session.take(&message);
@@ -367,7 +367,7 @@ async fn serve(
 
 /// The answer to messages that end with a Query or a Sync.
 async fn unit(operator: &Operator, who: &ConsoleUser, allowed: bool, messages: &[u8]) -> Vec<u8> {
-    let mut session = Session::new();
+    let mut session = Session::new(operator.process().config().listen.errors);
     let mut bytes = Vec::new();
     let mut rest = messages;
     while let Ok(Some(head)) = header(rest) {

@@ -1,6 +1,7 @@
 //! Runs the console's requests: asks the workers, tells the workers, answers with tables.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct Operator {
     process: Arc<dyn Process>,
     /// [`FIRST_MOMENT`].
     began: Instant,
+    /// Commands of console clients.
+    commands: AtomicU64,
     /// Guards two samples; held for map look-ups only.
     sampler: Mutex<Sampler>,
     /// Guards what PAUSE and its like have set; held for set look-ups only.
@@ -115,6 +118,7 @@ impl Operator {
         Operator {
             process,
             began: Instant::now(),
+            commands: AtomicU64::new(0),
             sampler: Mutex::new(Sampler::new(FIRST_MOMENT)),
             switches: Mutex::new(Switches::default()),
         }
@@ -146,7 +150,7 @@ impl Operator {
             if view.silent.is_empty() {
                 let pools = view::pools(&view.workers);
                 let calls = procedures::calls(&self.process.procedures().list());
-                let databases = stats::by_database(&pools);
+                let databases = stats::of_all(&pools, self.commands.load(Ordering::Relaxed));
                 let mut sampler = self.sampler();
                 if self.process.config().telemetry.log_stats {
                     log_stats(&sampler.overall(self.now(), &databases));
@@ -157,6 +161,7 @@ impl Operator {
     }
 
     pub async fn run(&self, who: &ConsoleUser, request: Request) -> Answer {
+        self.commands.fetch_add(1, Ordering::Relaxed);
         let mut notices = Vec::new();
         let result = match request {
             Request::Show(Show::Help) => {
@@ -249,6 +254,7 @@ impl Operator {
             pins: &pins,
             procedures: &procedures,
             kept: self.process.kept(),
+            commands: self.commands.load(Ordering::Relaxed),
             now: self.now(),
         };
         show::table(show, &facts).ok_or_else(none)
@@ -280,7 +286,8 @@ impl Operator {
             let failure = Failure::new(sqlstate::INSUFFICIENT_PRIVILEGE, "admin access needed");
             return Err(failure.hint("auth.admin_users lists who may do this."));
         }
-        tracing::info!(event = "console_command", user = %who.user, command = act.tag(), "{act:?}");
+        tracing::info!(event = "console_command", user = %who.user, db = act.database(),
+            command = act.tag(), "{act:?}");
         match act {
             Act::Reload => self.reload(notices).await,
             Act::Pause(database) => self.pause(database).await,

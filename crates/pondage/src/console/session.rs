@@ -19,6 +19,7 @@ use wire::pg::{header, sqlstate, WireError, HEADER_BYTES};
 use super::command::{self, Request};
 use super::table::{self, Column, Format, Formats, Table, Value};
 use super::{columns, Failure};
+use crate::config::Words;
 
 /// Prepared statements of one client.
 const STATEMENTS_MAX: usize = 256;
@@ -52,6 +53,7 @@ pub struct Output {
 
 #[derive(Debug, Default)]
 pub struct Session {
+    words: Words,
     /// By name; `None` is the empty query. The unnamed statement has the empty name.
     statements: HashMap<Vec<u8>, Option<Request>>,
     portals: HashMap<Vec<u8>, Portal>,
@@ -100,8 +102,8 @@ enum Work {
 }
 
 impl Session {
-    pub fn new() -> Session {
-        Session::default()
+    pub fn new(words: Words) -> Session {
+        Session { words, ..Session::default() }
     }
 
     /// Takes one message with its header.
@@ -412,7 +414,7 @@ impl Session {
     }
 
     fn error(&mut self, severity: &str, failure: &Failure) {
-        let Failure { code, message, detail, hint } = failure;
+        let Failure { code, message, detail, hint } = &failure.clone().in_words(self.words);
         let (detail, hint) = (detail.as_deref(), hint.as_deref());
         backend::put_error(&mut self.out, &ErrorReply { severity, code, message, detail, hint });
     }

@@ -73,7 +73,7 @@ fn error(body: &[u8]) -> (String, String) {
 
 #[test]
 fn a_simple_query_answers_byte_by_byte_as_postgresql_does() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     let output = drive(&mut session, &query("SHOW STATE"));
     assert!(!output.close);
     let messages = messages(&output.bytes);
@@ -90,7 +90,7 @@ fn a_simple_query_answers_byte_by_byte_as_postgresql_does() {
 
 #[test]
 fn several_commands_in_a_query_run_in_turn_and_end_with_one_ready() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     session.take(&query("PAUSE a; SHOW STATE; RESUME a"));
     assert_eq!(session.request(), Some(Request::Act(Act::Pause(Some("a".into())))));
     session.answer(done(Ok(None)));
@@ -104,7 +104,7 @@ fn several_commands_in_a_query_run_in_turn_and_end_with_one_ready() {
 
 #[test]
 fn an_error_in_a_query_ends_it_but_not_the_session() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     session.take(&query("PAUSE a; RESUME a"));
     session.request().unwrap();
     session.answer(done(Err(Failure::new("3D000", "no such database: a").hint("Look."))));
@@ -120,7 +120,7 @@ fn an_error_in_a_query_ends_it_but_not_the_session() {
 
 #[test]
 fn a_syntax_error_runs_nothing_of_the_message() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     session.take(&query("PAUSE a; NONSENSE"));
     assert_eq!(session.request(), None);
     let output = session.output();
@@ -130,14 +130,14 @@ fn a_syntax_error_runs_nothing_of_the_message() {
 
 #[test]
 fn an_empty_query_says_so() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     assert_eq!(tags(&drive(&mut session, &query(" ; ")).bytes), "IZ");
     assert_eq!(tags(&drive(&mut session, &extended("", 0)).bytes), "12nIZ");
 }
 
 #[test]
 fn notices_come_before_the_result() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     session.take(&query("RELOAD"));
     session.request().unwrap();
     let notice =
@@ -152,7 +152,7 @@ fn notices_come_before_the_result() {
 
 #[test]
 fn the_extended_protocol_answers_at_the_sync() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     let sent = extended("SHOW STATE", 0);
     let (before_sync, sync) = sent.split_at(sent.len() - HEADER_BYTES);
     assert_eq!(drive(&mut session, before_sync), Output::default());
@@ -161,7 +161,7 @@ fn the_extended_protocol_answers_at_the_sync() {
 
 #[test]
 fn a_flush_is_answered_without_a_ready() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     let mut sent = Vec::new();
     frontend::put_parse(&mut sent, b"s", b"SHOW STATE", b"");
     frontend::put_describe(&mut sent, Target::Statement, b"s");
@@ -171,7 +171,7 @@ fn a_flush_is_answered_without_a_ready() {
 
 #[test]
 fn a_named_statement_serves_again_and_is_gone_after_close() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     let mut sent = Vec::new();
     frontend::put_parse(&mut sent, b"s1", b"SHOW STATE", b"");
     frontend::put_sync(&mut sent);
@@ -196,7 +196,7 @@ fn a_named_statement_serves_again_and_is_gone_after_close() {
 
 #[test]
 fn a_row_limit_suspends_the_portal_and_the_next_execute_goes_on() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     let mut sent = extended("SHOW STATE", 2);
     sent.truncate(sent.len() - HEADER_BYTES);
     frontend::put_execute(&mut sent, b"", 2);
@@ -207,7 +207,7 @@ fn a_row_limit_suspends_the_portal_and_the_next_execute_goes_on() {
 
 #[test]
 fn a_portal_ends_with_its_sync() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     drive(&mut session, &extended("SHOW STATE", 2));
     let mut sent = Vec::new();
     frontend::put_execute(&mut sent, b"", 0);
@@ -219,7 +219,7 @@ fn a_portal_ends_with_its_sync() {
 
 #[test]
 fn a_command_runs_once_however_often_its_portal_is_executed() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     let mut sent = extended("RELOAD", 0);
     sent.truncate(sent.len() - HEADER_BYTES);
     drive(&mut session, &sent);
@@ -234,7 +234,7 @@ fn a_command_runs_once_however_often_its_portal_is_executed() {
 
 #[test]
 fn an_error_in_the_extended_protocol_skips_to_the_sync() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     let mut sent = Vec::new();
     frontend::put_parse(&mut sent, b"", b"NONSENSE", b"");
     frontend::put_bind(&mut sent, b"", b"", &[]);
@@ -247,7 +247,7 @@ fn an_error_in_the_extended_protocol_skips_to_the_sync() {
 
 #[test]
 fn an_error_is_sent_before_the_sync_arrives() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     let mut sent = Vec::new();
     frontend::put_parse(&mut sent, b"", b"NONSENSE", b"");
     assert_eq!(tags(&drive(&mut session, &sent).bytes), "E");
@@ -256,7 +256,7 @@ fn an_error_is_sent_before_the_sync_arrives() {
 #[test]
 fn a_driver_may_ask_for_binary_results() {
     // SELECT 1 as asyncpg binds it: one result format, binary.
-    let mut session = Session::new();
+    let mut session = Session::default();
     let mut sent = Vec::new();
     frontend::put_parse(&mut sent, b"", b"SELECT 1", b"");
     let bind = b"\0\0\0\0\0\0\0\x01\0\x01";
@@ -303,7 +303,7 @@ fn parameters_wrong_formats_and_cut_binds_are_errors() {
         (b"\0", "08P01"),
         (b"", "08P01"),
     ] {
-        let mut session = Session::new();
+        let mut session = Session::default();
         let mut sent = Vec::new();
         frontend::put_parse(&mut sent, b"", b"SHOW STATE", b"");
         sent.push(frontend::tag::BIND);
@@ -318,7 +318,7 @@ fn parameters_wrong_formats_and_cut_binds_are_errors() {
 #[test]
 fn a_portal_lives_as_long_as_its_transaction() {
     // As pgjdbc fetches with autocommit off.
-    let mut session = Session::new();
+    let mut session = Session::default();
     let ready = |bytes: &[u8]| messages(bytes).pop().map(|(_, body)| body);
     let output = drive(&mut session, &query("BEGIN"));
     assert_eq!(ready(&output.bytes), Some(b"T".to_vec()));
@@ -339,7 +339,7 @@ fn a_portal_lives_as_long_as_its_transaction() {
 
 #[test]
 fn statements_and_portals_have_a_ceiling() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     let mut sent = Vec::new();
     for number in 0..=STATEMENTS_MAX {
         frontend::put_parse(&mut sent, number.to_string().as_bytes(), b"SHOW STATE", b"");
@@ -359,7 +359,7 @@ fn statements_and_portals_have_a_ceiling() {
 
 #[test]
 fn terminate_closes_without_a_word() {
-    let mut session = Session::new();
+    let mut session = Session::default();
     let mut sent = Vec::new();
     frontend::put_terminate(&mut sent);
     assert_eq!(drive(&mut session, &sent), Output { bytes: Vec::new(), close: true });
@@ -368,7 +368,7 @@ fn terminate_closes_without_a_word() {
 #[test]
 fn what_is_no_message_is_fatal() {
     for sent in [&b"Q\0\0\0\x03"[..], b"Q\0\0\0\xff", b"?\0\0\0\x04", b""] {
-        let mut session = Session::new();
+        let mut session = Session::default();
         session.take(sent);
         assert_eq!(session.request(), None);
         let output = session.output();
@@ -391,7 +391,7 @@ mod anything {
                  proptest::collection::vec(prop::sample::select(b"\0\0\x01PSshow stateRELOAD;'\"".to_vec()), 0..24)),
                 0..12),
         ) {
-            let mut session = Session::new();
+            let mut session = Session::default();
             for (tag, body) in tags {
                 let mut message = vec![tag];
                 message.extend((body.len() as u32 + 4).to_be_bytes());

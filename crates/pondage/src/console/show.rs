@@ -1,6 +1,6 @@
 //! The rows of every SHOW.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +15,8 @@ use super::{
     blockers, caching, channels, columns, hosts, mirroring, procedures, queries, redis, streams,
     view,
 };
-use crate::config::{Config, Host, PoolOptions};
+use crate::config::options::default;
+use crate::config::{is_console, Address, Config, Host, PoolMode, PoolOptions};
 use crate::control::caches::CacheInfo;
 use crate::control::mirrors::Pin;
 use crate::control::{spots, tally};
@@ -49,6 +50,8 @@ pub struct Facts<'a> {
     pub procedures: &'a [Arc<Procedure>],
     /// Results, of all databases.
     pub kept: cache::store::Standing,
+    /// Commands of console clients.
+    pub commands: u64,
     /// None if there is no Redis door.
     pub redis: Option<&'a Snapshot>,
     pub now: Moment,
@@ -141,7 +144,39 @@ fn database_names<'a>(facts: &'a Facts<'_>) -> BTreeSet<&'a str> {
 }
 
 fn databases(facts: &Facts<'_>) -> Vec<Vec<Value>> {
-    database_names(facts).into_iter().filter_map(|name| database(facts, name)).collect()
+    let named = database_names(facts).into_iter().filter_map(|name| database(facts, name));
+    named.chain([console(facts)]).collect()
+}
+
+/// PgBouncer lists its console among the databases, with a pool that it does not have.
+fn console(facts: &Facts<'_>) -> Vec<Value> {
+    let Config { listen, runtime, pool, .. } = facts.config;
+    let port = listen.postgres.first().map_or(default::LISTEN_PORT, |address| match address {
+        Address::Tcp(address) => address.port(),
+        Address::Unix { port, .. } => *port,
+    });
+    let rows = facts.workers.iter().flat_map(|worker| &worker.clients);
+    let clients = rows.filter(|client| is_console(&client.database)).count();
+    let name = || Value::text("pgbouncer");
+    vec![
+        name(),
+        Value::Null,
+        Value::from(u32::from(port)),
+        name(),
+        name(),
+        Value::from(2u32),
+        Value::from(0u32),
+        Value::from(0u32),
+        Value::from(pool.server_lifetime.unwrap_or(default::SERVER_LIFETIME).as_secs()),
+        Value::text(PoolMode::Statement.name()),
+        Value::Null,
+        Value::from(0u32),
+        Value::from(0u32),
+        Value::from(runtime.max_database_clients.unwrap_or(0)),
+        Value::from(clients),
+        Value::from(false),
+        Value::from(false),
+    ]
 }
 
 fn host_text(host: &Host) -> String {
@@ -176,10 +211,10 @@ fn database(facts: &Facts<'_>, name: &str) -> Option<Vec<Value>> {
         Value::from(pool.reserve_pool_size),
         Value::from(pool.server_lifetime.as_secs()),
         Value::optional(section.options.mode.map(|mode| mode.name())),
-        Value::Null,
+        Value::optional((host.len() > 1).then(|| upstream.several.balance.name())),
         Value::from(section.max_server_connections.unwrap_or(0)),
         Value::from(pools.iter().map(|pool| view::servers(pool)).sum::<u32>()),
-        Value::from(section.max_client_connections.unwrap_or(0)),
+        Value::from(facts.config.max_clients_in(section.max_client_connections).unwrap_or(0)),
         Value::from(pools.iter().map(|pool| view::clients(pool)).sum::<u32>()),
         Value::from(facts.switches.is_paused(name, &pools)),
         Value::from(facts.switches.is_disabled(name, section.disabled, &pools)),
@@ -216,6 +251,11 @@ fn user_names<'a>(facts: &'a Facts<'_>) -> BTreeSet<&'a str> {
 
 fn users(facts: &Facts<'_>) -> Vec<Vec<Value>> {
     let none = PoolOptions::default();
+    // Where a database logs in as one user for all, its clients are others.
+    let mut clients: HashMap<&str, u32> = HashMap::new();
+    for client in facts.workers.iter().flat_map(|worker| &worker.clients) {
+        *clients.entry(&client.user).or_default() += 1;
+    }
     let row = |name: &str| {
         let section = facts.config.users.get(name);
         let options = section.map_or(&none, |section| &section.options);
@@ -227,10 +267,10 @@ fn users(facts: &Facts<'_>) -> Vec<Vec<Value>> {
             size(options.pool_size),
             size(options.reserve_pool_size),
             Value::optional(options.mode.map(|mode| mode.name())),
-            Value::from(section.and_then(|user| user.max_server_connections).unwrap_or(0)),
+            Value::from(facts.config.max_servers_of(name).unwrap_or(0)),
             Value::from(pools().map(view::servers).sum::<u32>()),
-            Value::from(section.and_then(|user| user.max_client_connections).unwrap_or(0)),
-            Value::from(pools().map(view::clients).sum::<u32>()),
+            Value::from(facts.config.max_clients_of(name).unwrap_or(0)),
+            Value::from(clients.get(name).copied().unwrap_or(0)),
         ]
     };
     user_names(facts).into_iter().map(row).collect()
@@ -455,7 +495,7 @@ fn stats(facts: &Facts<'_>, figures: Figures) -> Vec<Vec<Value>> {
         }
         row
     };
-    stats::by_database(facts.pools).into_iter().map(row).collect()
+    stats::of_all(facts.pools, facts.commands).into_iter().map(row).collect()
 }
 
 /// In the order of SHOW STATS.
@@ -509,7 +549,7 @@ fn totals(facts: &Facts<'_>) -> Vec<Vec<Value>> {
         "ps_bind_count",
         "client_login_count",
     ];
-    let databases = stats::by_database(facts.pools);
+    let databases = stats::of_all(facts.pools, facts.commands);
     let averages = facts.sampler.overall(facts.now, &databases);
     let rows = |prefix: &'static str, figures: [u64; 12]| {
         NAMES.into_iter().zip(figures).map(move |(name, figure)| {

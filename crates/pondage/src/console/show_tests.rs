@@ -53,6 +53,7 @@ impl Given {
             look_ups: &[fixture::look_ups("app")],
             procedures: &[],
             kept: cache::store::Standing { entries: 7, bytes: 7_000, limit: 9_000, evicted: 3 },
+            commands: 3,
             redis: self.redis.as_ref(),
             now: self.now,
         };
@@ -123,6 +124,7 @@ fn databases_show_their_settings_and_what_is_connected() {
         [
             "'app' 'db.example' 5432 'app' - 20 0 0 3600 - - 0 7 0 14 0 0",
             "'reports' 'replica' 5432 'reports_v2' 'reader' 5 0 0 3600 'session' - 9 1 0 0 1 0",
+            CONSOLE,
         ]
     );
     // Without a pool, what the console did counts, and the wildcard shows itself and its guests.
@@ -137,8 +139,35 @@ fn databases_show_their_settings_and_what_is_connected() {
             "'app' 'db.example' 5432 'app' - 20 0 0 3600 - - 0 0 0 0 1 0",
             "'guest' 'anywhere' 5432 'guest' - 20 0 0 3600 - - 0 0 0 0 0 0",
             "'reports' 'replica' 5432 'reports_v2' 'reader' 5 0 0 3600 'session' - 9 0 0 0 0 0",
+            CONSOLE,
         ]
     );
+}
+
+const CONSOLE: &str =
+    "'pgbouncer' - 6432 'pgbouncer' 'pgbouncer' 2 0 0 3600 'statement' - 0 0 0 0 0 0";
+
+#[test]
+fn limits_of_all_count_for_the_console_too() {
+    let mut given = Given::new(Vec::new());
+    given.config = fixture::config_and(
+        "[runtime]\nmax_database_clients = 9\nmax_user_clients = 8\nmax_user_servers = 7\n\
+         [users.batch]\nmax_client_connections = 0\nmax_server_connections = 1\n\
+         [databases.own]\nhost = 'a,b'\nmax_client_connections = 3\n",
+    );
+    let mut client = fixture::connection(0, 1, "idle");
+    client.database = "pgbouncer".to_owned();
+    given.workers = vec![WorkerSnapshot { clients: vec![client], ..Default::default() }];
+    assert_eq!(
+        given.show(Show::Databases),
+        [
+            "'app' 'db.example' 5432 'app' - 20 0 0 3600 - - 0 0 9 0 0 0",
+            "'own' 'a,b' 5432 'own' - 20 0 0 3600 - 'disable' 0 0 3 0 0 0",
+            "'reports' 'replica' 5432 'reports_v2' 'reader' 5 0 0 3600 'session' - 9 0 9 0 0 0",
+            "'pgbouncer' - 6432 'pgbouncer' 'pgbouncer' 2 0 0 3600 'statement' - 0 0 9 1 0 0",
+        ]
+    );
+    assert_eq!(given.show(Show::Users), ["'batch' '' '' - 1 0 0 0", "'web' '7' '' - 7 0 8 1"]);
 }
 
 #[test]
@@ -148,13 +177,14 @@ fn users_of_the_configuration_and_of_pools_are_listed() {
         "[users.batch]\nmode = 'statement'\nmax_server_connections = 3\nmax_client_connections = 30",
     );
     given.workers[0].pools[0].user = "other".to_owned();
+    // Who shares the pool of another is counted as who it is.
+    let mut guest = fixture::connection(1, 2, "idle");
+    guest.user = "other".to_owned();
+    given.workers[0].clients = vec![fixture::connection(0, 1, "idle"), guest];
+    given.workers[1].clients = vec![fixture::connection(0, 3, "idle")];
     assert_eq!(
         given.show(Show::Users),
-        [
-            "'batch' '' '' 'statement' 3 0 30 0",
-            "'other' '' '' - 0 3 0 4",
-            "'web' '7' '' - 0 5 0 10",
-        ]
+        ["'batch' '' '' 'statement' 3 0 30 0", "'other' '' '' - 0 3 0 1", "'web' '7' '' - 0 5 0 2",]
     );
 }
 
@@ -263,16 +293,21 @@ fn statistics_are_sums_of_pools_and_averages_of_the_last_period() {
     let zeros = "0 0 0 0 0 0 0 0 0 0 0 0";
     assert_eq!(
         given.show(Show::Stats),
-        [format!("'app' {totals} {averages}"), format!("'reports' {zeros} {zeros}")]
+        [
+            format!("'app' {totals} {averages}"),
+            // Commands of the console.
+            "'pgbouncer' 0 3 3 0 0 0 0 0 0 0 0 0 0 1 1 0 0 0 0 0 0 0 0 0".to_owned(),
+            format!("'reports' {zeros} {zeros}"),
+        ]
     );
     assert_eq!(given.show(Show::StatsTotals)[0], format!("'app' {totals}"));
     assert_eq!(given.show(Show::StatsAverages)[0], format!("'app' {averages}"));
     let rows = given.show(Show::Totals);
     assert_eq!(rows.len(), 24);
-    assert_eq!(rows[2], "'total_query_count' 150");
+    assert_eq!(rows[2], "'total_query_count' 153");
     assert_eq!(rows[3], "'total_client_bytes' 7");
-    assert_eq!(rows[14], "'avg_query_count' 75");
-    assert_eq!(rows[18], "'avg_query_time' 33");
+    assert_eq!(rows[14], "'avg_query_count' 76");
+    assert_eq!(rows[18], "'avg_query_time' 32");
 
     let before = stats::by_database(&view::pools(&given.workers));
     given.sampler.sample(Moment(2_000_000), before.clone(), Default::default());

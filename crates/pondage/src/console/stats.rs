@@ -143,6 +143,14 @@ impl Sampler {
     }
 }
 
+/// PgBouncer's console is one of the databases, and each of its commands a query.
+pub fn of_all(pools: &[PoolSnapshot], commands: u64) -> ByDatabase {
+    let mut databases = by_database(pools);
+    let console = Totals { query_count: commands, xact_count: commands, ..Totals::default() };
+    databases.insert("pgbouncer".to_owned(), console);
+    databases
+}
+
 /// Sums the totals of a database's pools.
 pub fn by_database(pools: &[PoolSnapshot]) -> ByDatabase {
     let mut databases = ByDatabase::new();

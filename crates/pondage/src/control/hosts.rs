@@ -223,6 +223,7 @@ fn refused(config: &PoolConfig, at: &str, why: &str) -> OpenError {
              last one tried, {at}: {why}",
             config.database
         ),
+        theirs: why.to_owned(),
         detail: None,
         hint: None,
         permanent: false,

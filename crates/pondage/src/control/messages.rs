@@ -228,6 +228,8 @@ pub struct OpenError {
     pub code: String,
     /// One line: what, where, why.
     pub message: String,
+    /// What PgBouncer tells: the server's own words.
+    pub theirs: String,
     /// The server's own detail and hint, if it said any.
     pub detail: Option<String>,
     pub hint: Option<String>,

@@ -349,6 +349,10 @@ impl Place<'_> {
                     LoginError::Server(error) => error.message.clone(),
                     other => other.to_string(),
                 };
+                let theirs = match &error {
+                    LoginError::SecretUnfit { .. } => "wrong password type".to_owned(),
+                    _ => why.clone(),
+                };
                 let detail = match &error {
                     LoginError::Server(error) => error.detail.clone(),
                     _ => None,
@@ -356,6 +360,7 @@ impl Place<'_> {
                 OpenError {
                     code: error.code().to_owned(),
                     message: words(&why),
+                    theirs,
                     detail,
                     hint: error.hint().map(str::to_owned),
                     permanent: error.permanent(),
@@ -368,9 +373,11 @@ impl Place<'_> {
 
 fn unreached(database: &str, error: &DialError) -> OpenError {
     let DialError { at, why, hint, permanent } = error;
+    let theirs = "server login has been failing, cached error: connect failed (server_login_retry)";
     OpenError {
         code: UNREACHED.to_owned(),
         message: format!("cannot connect to the server of database \"{database}\" at {at}: {why}"),
+        theirs: theirs.to_owned(),
         detail: None,
         hint: hint.map(str::to_owned),
         permanent: *permanent,

@@ -12,6 +12,8 @@
 //!
 //! Source: PostgreSQL docs, "Message Flow: Start-up" and "SASL Authentication".
 
+use std::borrow::Cow;
+
 use backend::login::Credential;
 use wire::pg::auth::{
     Binding, ScramError, ScramKeys, ScramServer, ScramVerifier, Secret, SCRAM_SHA_256,
@@ -35,11 +37,13 @@ pub struct Refused {
     pub message: String,
     pub detail: Option<String>,
     pub hint: Option<String>,
+    /// What PgBouncer says of it.
+    pub theirs: Option<Cow<'static, str>>,
 }
 
 impl Refused {
     pub fn new(code: &'static str, message: impl Into<String>) -> Refused {
-        Refused { code, message: message.into(), detail: None, hint: None }
+        Refused { code, message: message.into(), detail: None, hint: None, theirs: None }
     }
 
     pub fn code(self, code: &'static str) -> Refused {
@@ -53,6 +57,11 @@ impl Refused {
 
     pub fn hint(mut self, hint: impl Into<String>) -> Refused {
         self.hint = Some(hint.into());
+        self
+    }
+
+    pub fn theirs(mut self, theirs: impl Into<Cow<'static, str>>) -> Refused {
+        self.theirs = Some(theirs.into());
         self
     }
 
@@ -430,10 +439,10 @@ impl Login {
                 let (message, client_key) = match server.finish(response) {
                     Ok(finished) => finished,
                     Err(error @ ScramError::ChannelBindingMismatch) => return Err(unbound(error)),
-                    Err(_) => return Err(self.wrong_password()),
+                    Err(_) => return Err(self.wrong_sasl()),
                 };
                 self.proven = Some(match known {
-                    Known::No => return Err(self.wrong_password()),
+                    Known::No => return Err(self.wrong_sasl()),
                     Known::Verifier => {
                         Credential::Keys(ScramKeys::from_client_key(client_key, server_key))
                     }
@@ -506,12 +515,17 @@ impl Login {
         Ok(Answer::Accepted)
     }
 
+    fn wrong_sasl(&self) -> Refused {
+        self.wrong_password().theirs("SASL authentication failed")
+    }
+
     /// PostgreSQL's words, the same for an unknown user.
     fn wrong_password(&self) -> Refused {
         Refused::new(
             sqlstate::INVALID_PASSWORD,
             format!("password authentication failed for user \"{}\"", self.wish.user),
         )
+        .theirs("password authentication failed")
     }
 }
 
@@ -573,7 +587,8 @@ fn wish(startup: &startup::Startup<'_>, tls: TlsState, out: &mut Vec<u8>) -> Res
             sqlstate::INVALID_AUTHORIZATION_SPECIFICATION,
             "this server accepts only TLS connections",
         )
-        .hint("Set sslmode=require in the client. [P0301]"));
+        .hint("Set sslmode=require in the client. [P0301]")
+        .theirs("SSL required"));
     }
     let mut wish = Wish { long_key: startup.minor >= 2, ..Wish::default() };
     let mut unknown = Vec::new();
@@ -589,6 +604,10 @@ fn wish(startup: &startup::Startup<'_>, tls: TlsState, out: &mut Vec<u8>) -> Res
                         format!("unsupported command-line argument \"{word}\" in start-up options"),
                     )
                     .hint("Pondage takes -c name=value and --name=value. [P0302]")
+                    .theirs(
+                        "unsupported options startup parameter: only '-c config=val' and \
+                         '--config=val' are allowed",
+                    )
                 })?;
                 wish.optional.extend(settings.iter().map(|(name, _)| name.clone()));
                 wish.settings.extend(settings);
@@ -615,7 +634,8 @@ fn wish(startup: &startup::Startup<'_>, tls: TlsState, out: &mut Vec<u8>) -> Res
         return Err(Refused::new(
             sqlstate::INVALID_AUTHORIZATION_SPECIFICATION,
             "no PostgreSQL user name specified in startup packet",
-        ));
+        )
+        .theirs("no username supplied"));
     }
     if wish.database.is_empty() {
         wish.database.clone_from(&wish.user);

@@ -14,3 +14,4 @@ pub mod names;
 pub mod options;
 pub mod replan;
 pub mod unit;
+mod words;

@@ -186,6 +186,7 @@ impl World {
             let error = OpenError {
                 code: "08001".to_owned(),
                 message: "no way".to_owned(),
+                theirs: "no way".to_owned(),
                 detail: None,
                 hint: None,
                 permanent: false,

@@ -293,6 +293,7 @@ impl World {
                     let error = OpenError {
                         code: "08001".to_owned(),
                         message: "no way".to_owned(),
+                        theirs: "no way".to_owned(),
                         detail: None,
                         hint: None,
                         permanent: self.random.random_bool(0.1),

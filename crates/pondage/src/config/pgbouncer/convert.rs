@@ -24,6 +24,13 @@ const SERVER_PROTOCOLS: [&str; 3] = ["server_tls_protocols", "tls_min_version", 
 /// Of a Unix socket: unix(7), `sun_path` without its end.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
+/// What PgBouncer does and has no option for.
+const OURS: [(Section, &str, &str); 3] = [
+    (Section::Listen, "http", "off"),
+    (Section::Listen, "errors", "pgbouncer"),
+    (Section::Telemetry, "log_format", "pgbouncer"),
+];
+
 #[derive(Default)]
 pub(super) struct Converted {
     pub sheet: Sheet,
@@ -269,12 +276,10 @@ impl Convert {
                 _ => {}
             }
         }
-        self.take_text(
-            &Scope::fixed(Section::Listen),
-            ("http", "listen.http"),
-            &Raw::Bare("off"),
-            &Said::preset("off"),
-        );
+        for (section, name, value) in OURS {
+            let (scope, said) = (Scope::fixed(section), Said::preset(value));
+            self.take_text(&scope, (name, name), &Raw::Bare(value), &said);
+        }
         // With `any` everybody comes in; with all other methods only who is known.
         if self.text("auth_type", "md5") != "any" {
             let said = Said::preset("true");
@@ -348,7 +353,9 @@ impl Convert {
         if said.text.is_empty() {
             return;
         }
-        if !self.text("client_tls_sslmode", "disable").starts_with("verify") {
+        let mode = self.text("client_tls_sslmode", "disable");
+        let asked = matches!(self.text("auth_type", "md5").as_str(), "hba" | "cert");
+        if !mode.starts_with("verify") && (mode == "disable" || !asked) {
             return self.note_main(
                 "client_tls_ca_file",
                 "is ignored: `client_tls_sslmode` asks for no certificates",
@@ -449,13 +456,6 @@ impl Convert {
             let scope = Scope::user(&user.name);
             self.out.sheet.scopes.push((scope.clone(), user.place.clone(), None));
             self.section(&scope, user, table::USERS);
-        }
-        for known in table::MAIN {
-            let Some(said) = self.main.get(known.name).cloned() else { continue };
-            let limits = matches!(known.fate, Fate::Taken(Section::User, ..));
-            if limits && said.text.trim() != "0" {
-                self.note(&said.place, &format!("`{}` is taken, but {}", known.name, known.about));
-            }
         }
         self.users = users;
     }

@@ -70,6 +70,7 @@ impl Known {
 const POOL: Section = Section::Pool;
 const DATABASE: Section = Section::Database;
 const USER: Section = Section::User;
+const RUNTIME: Section = Section::Runtime;
 
 const METHODS: Turn = Turn::Words(&[
     ("any", "any"),
@@ -157,14 +158,12 @@ pub(super) static MAIN: &[Known] = &[
     taken("logfile", Section::Telemetry, "log_file", Turn::Path),
     ignored("login_notify_message", "missing"),
     taken("max_client_conn", Section::Runtime, "max_clients", Turn::Count).preset("100"),
-    taken("max_db_client_connections", DATABASE, "max_client_connections", Turn::Count),
+    taken("max_db_client_connections", RUNTIME, "max_database_clients", Turn::Count),
     taken("max_db_connections", DATABASE, "max_server_connections", Turn::Count),
     ignored("max_packet_size", "not needed: messages of any size pass in constant memory"),
     taken("max_prepared_statements", POOL, "max_prepared_statements", Turn::Count),
-    taken("max_user_client_connections", USER, "max_client_connections", Turn::Count)
-        .about("it holds for the users of [users] alone"),
-    taken("max_user_connections", USER, "max_server_connections", Turn::Count)
-        .about("it holds for the users of [users] alone"),
+    taken("max_user_client_connections", RUNTIME, "max_user_clients", Turn::Count),
+    taken("max_user_connections", RUNTIME, "max_user_servers", Turn::Count),
     taken("min_pool_size", POOL, "min_pool_size", Turn::Count),
     joined("peer_id", "the line of `[peers]` that is left out of `runtime.peers`"),
     taken("pidfile", Section::Runtime, "pid_file", Turn::Path),

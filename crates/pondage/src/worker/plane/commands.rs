@@ -314,7 +314,8 @@ impl Plane {
                         let refused = Refused::new(
                             sqlstate::ADMIN_SHUTDOWN,
                             "terminating connection due to administrator command",
-                        );
+                        )
+                        .theirs("admin forced disconnect");
                         self.close_client(slot, Some(&refused));
                         Ok(())
                     }
@@ -353,7 +354,7 @@ impl Plane {
         for slot in self.servers.numbers() {
             let conn = &self.servers[slot];
             if conn.place == Place::Idle && self.retires(conn) {
-                self.close_server(slot);
+                self.retire(slot);
             }
         }
     }
@@ -372,13 +373,14 @@ impl Plane {
                     sqlstate::ADMIN_SHUTDOWN,
                     "terminating connection due to administrator command",
                 )
-                .detail("The database was killed on the console.");
+                .detail("The database was killed on the console.")
+                .theirs("admin forced disconnect");
                 self.close_client(slot, Some(&refused));
             }
         }
         for slot in self.servers.numbers() {
             if matches(self, self.servers[slot].pool) {
-                self.close_server(slot);
+                self.close_server(slot, "database was killed");
             }
         }
     }
@@ -451,6 +453,7 @@ impl Plane {
             }
         }
         self.close_idle();
+        self.stand_by();
         self.serve_all();
     }
 
@@ -525,12 +528,13 @@ impl Plane {
         // Whoever is to leave has to be heard.
         self.resume_suspended();
         if shutdown == Shutdown::Immediate {
-            let refused = Refused::new(sqlstate::ADMIN_SHUTDOWN, "Pondage is shutting down");
+            let refused = Refused::new(sqlstate::ADMIN_SHUTDOWN, "Pondage is shutting down")
+                .theirs("server shutting down");
             for slot in self.clients.numbers() {
                 self.close_client(slot, Some(&refused));
             }
             for slot in self.servers.numbers() {
-                self.close_server(slot);
+                self.close_server(slot, "server shutting down");
             }
         }
     }
@@ -550,7 +554,8 @@ impl Plane {
                         }
                         _ => sqlstate::ADMIN_SHUTDOWN,
                     };
-                    let refused = Refused::new(code, "Pondage is shutting down");
+                    let refused = Refused::new(code, "Pondage is shutting down")
+                        .theirs("server shutting down");
                     self.close_client(slot, Some(&refused));
                 }
             }

@@ -79,7 +79,7 @@ impl Plane {
     /// never idle while there are any: it gets no more of them, and is closed when it has answered.
     fn pay_debts(&mut self, at: u32) {
         while let Some(server) = self.owed_idle(at) {
-            self.close_server(server);
+            self.close_server(server, "evicted");
         }
         let pool = &mut self.pools[at as usize];
         if !pool.pool.shared().owes() {

@@ -102,7 +102,7 @@ impl Plane {
         let mut room = pool.pool.open_one(&pool.limits, 0, now);
         if !room && pool.pool.wants_one(0, now) {
             let Some(server) = pool.pool.take_oldest() else { return self.is_short(at) };
-            self.forget_server(server);
+            self.forget_server(server, "evicted");
             let pool = &mut self.pools[at as usize];
             room = pool.pool.open_one(&pool.limits, 0, now);
         }

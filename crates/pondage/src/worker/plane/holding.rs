@@ -74,7 +74,8 @@ impl Plane {
         );
         let refused = Refused::new(sqlstate::TOO_MANY_CONNECTIONS, message)
             .detail(self.story(pool, shortage, holder.as_ref()))
-            .hint(advice(shortage, holder.as_ref(), pool.pool.shared().pinned.taken() > 0));
+            .hint(advice(shortage, holder.as_ref(), pool.pool.shared().pinned.taken() > 0))
+            .theirs("query_wait_timeout");
         self.refuse(slot, &refused);
     }
 

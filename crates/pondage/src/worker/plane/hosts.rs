@@ -43,7 +43,7 @@ impl Plane {
             // Another host may do now.
             pool.pool.retry_now();
             if idle {
-                self.close_server(slot);
+                self.retire(slot);
             }
         }
         for at in 0..self.pools.len() as u32 {

@@ -306,7 +306,7 @@ impl Plane {
                 },
             );
         });
-        self.close_client(slot, None);
+        self.close_told(slot, &message);
     }
 
     /// The server died while it was being prepared: nothing of the client's was sent, so the
@@ -316,7 +316,7 @@ impl Plane {
         let client = &mut self.clients[slot];
         if client.listens.as_ref().is_some_and(|listens| listens.ready) {
             // It was to say what the client listens to now.
-            self.close_server(server);
+            self.close_server(server, "server lost");
             return self.lost_listening(slot, "the server was lost before it said to what");
         }
         if let Some(listens) = &mut client.listens {
@@ -328,7 +328,7 @@ impl Plane {
         client.hold = if asks { Hold::Waiting } else { Hold::No };
         let since = client.asked;
         self.servers[server].client = NONE;
-        self.close_server(server);
+        self.close_server(server, "server lost");
         if asks {
             let party = self.clients[slot].party();
             self.pools[at as usize].pool.wait_first(slot, since, party);
@@ -431,7 +431,7 @@ impl Plane {
         let Some(conn) = self.servers.get_mut(server) else { return };
         let unsound = left.half_sent || left.in_set_up;
         if unsound || conn.server.copies_in() || conn.replication {
-            self.close_server(server);
+            self.close_server(server, "client disconnect while server was not ready");
             return;
         }
         let config = &self.pools[conn.pool as usize].config;
@@ -474,7 +474,7 @@ impl Plane {
     pub(super) fn clean(&mut self, server: u32) {
         let Some(conn) = self.servers.get(server) else { return };
         if conn.server.is_broken() || conn.server.is_dying() || conn.server.copies_in() {
-            self.close_server(server);
+            self.close_server(server, "idle server got dirty");
             return;
         }
         if !conn.server.is_quiet() {
@@ -489,7 +489,7 @@ impl Plane {
             return;
         }
         if self.retires(&self.servers[server]) {
-            self.close_server(server);
+            self.retire(server);
             return;
         }
         let conn = &mut self.servers[server];
@@ -540,7 +540,7 @@ impl Plane {
         conn.server.since = now;
         let at = conn.pool;
         if self.is_owed(at) {
-            return self.close_server(server);
+            return self.close_server(server, "evicted");
         }
         let pool = &mut self.pools[at as usize];
         let starving = pool.pool.shared().starving.load(Ordering::Relaxed) & !(1 << worker);
@@ -581,23 +581,14 @@ impl Plane {
 
     /// Makes a client ready to be forgotten: it leaves its queue, its server, its counts.
     /// `why`: what it is told, if it does not leave by itself.
-    pub(super) fn release_client(&mut self, slot: u32, why: Option<&Refused>) {
+    pub(super) fn release_client(&mut self, slot: u32) {
         let client = &mut self.clients[slot];
         match std::mem::replace(&mut client.phase, Phase::Leaving) {
             Phase::Leaving => return,
             Phase::LoggingIn(_) | Phase::AwaitWelcome(_) => self.logging_in -= 1,
-            Phase::Pooled if self.config.telemetry.log_disconnections => {
-                let client = &self.clients[slot];
-                if let Some(pool) = self.pools.get(client.pool as usize) {
-                    let stayed = self.now.since(client.connected).as_millis() as u64;
-                    tracing::info!(event = "client_closed", client_id = client.id,
-                        db = %pool.name.database, user = %user_of(client, pool), duration_ms = stayed,
-                        sqlstate = why.map(|why| why.code), why = why.map(|why| &*why.message),
-                        detail = why.and_then(|why| why.detail.as_deref()));
-                }
-            }
             Phase::Pooled => {}
-            Phase::Console(_) => {
+            Phase::Console(who) => {
+                self.console_places(&who.user).iter().for_each(|budget| budget.give_back());
                 let gone = ToControl::ConsoleGone { client: self.reference(slot) };
                 self.effects.push(Effect::Control(gone));
             }
@@ -662,10 +653,20 @@ impl Plane {
             conn.server.is_within_message(Owner(slot))
                 || *conn.server.last_words() == LastWords::ToldTo(Owner(slot))
         });
+        let refused = refused.map(|refused| refused.in_words(self.config.listen.errors));
+        let why = refused.as_ref().map_or("client close request", |refused| &refused.message);
+        self.log_left(slot, why);
         if let Some(refused) = refused.filter(|_| corked || !deaf) {
             self.tell(slot, |out| refused.put(out));
         }
-        self.release_client(slot, refused);
+        self.release_client(slot);
+        self.effects.push(Effect::CloseClient(slot));
+    }
+
+    /// Ends a client that has been told why.
+    pub(super) fn close_told(&mut self, slot: u32, why: &str) {
+        self.log_left(slot, why);
+        self.release_client(slot);
         self.effects.push(Effect::CloseClient(slot));
     }
 }
@@ -673,6 +674,7 @@ impl Plane {
 /// What clients of a database are told that a reload has removed.
 pub(super) fn removed() -> Refused {
     Refused::new(sqlstate::ADMIN_SHUTDOWN, "the database was removed from the configuration")
+        .theirs("database removed")
 }
 
 /// As whom a client has logged in.

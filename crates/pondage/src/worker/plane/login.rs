@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
+use backend::pool::Budget;
 use backend::settings::Settings;
 use wire::pg::auth::{ScramVerifier, Secret};
 use wire::pg::{backend as reply, frame, sqlstate};
 
-use super::lending::user_of;
+use super::journal::Address;
 use super::{replies, Count, Effect, Greeting, Plane};
 use crate::config::{AuthMethod, ListenTlsMode, PoolConfig, Refusal};
 use crate::control::authquery::LookedUp;
 use crate::control::messages::{ConsoleUser, OpenError, Shutdown, ToControl, ToWorker};
 use crate::session::client::{Client, Guest, Hold, Phase, NONE};
 use crate::session::login::{
-    Answer, Challenge, Chance, First, Login, Proof, Refused, TlsState, PASSWORD_BYTES_MAX,
+    Answer, Challenge, Chance, First, Proof, Refused, TlsState, PASSWORD_BYTES_MAX,
 };
 use crate::worker::terms::failed;
 
@@ -127,7 +128,8 @@ impl Plane {
         let ending = self.shutdown.is_some_and(|how| how != Shutdown::HandedOver);
         if ending && !self.clients[slot].is_for_console() {
             let refused = Refused::new(sqlstate::CANNOT_CONNECT_NOW, "Pondage is shutting down")
-                .hint("Connect again later. [P0311]");
+                .hint("Connect again later. [P0311]")
+                .theirs("pooler is shutting down");
             return self.refuse(slot, &refused);
         }
         let max = self.config.runtime.max_clients;
@@ -135,7 +137,8 @@ impl Plane {
             let refused =
                 Refused::new(sqlstate::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
                     .detail(format!("All {max} places for clients are taken."))
-                    .hint("Raise runtime.max_clients (PgBouncer's max_client_conn); see SHOW CLIENTS. [P0312]");
+                    .hint("Raise runtime.max_clients (PgBouncer's max_client_conn); see SHOW CLIENTS. [P0312]")
+                    .theirs("no more connections allowed (max_client_conn)");
             return self.refuse(slot, &refused);
         }
         self.clients[slot].counted = true;
@@ -154,7 +157,8 @@ impl Plane {
                     sqlstate::INVALID_AUTHORIZATION_SPECIFICATION,
                     format!("user \"{user}\" may not use the console"),
                 )
-                .hint("List the user in auth.admin_users or auth.stats_users. [P0313]");
+                .hint("List the user in auth.admin_users or auth.stats_users. [P0313]")
+                .theirs("not allowed");
                 return self.refuse(slot, &refused);
             }
         }
@@ -305,7 +309,8 @@ impl Plane {
                             "the user could not be looked up",
                         )
                         .detail(error)
-                        .hint("See auth.query in the configuration. [P0315]");
+                        .hint("See auth.query in the configuration. [P0315]")
+                        .theirs("bouncer config error");
                         self.refuse(client.slot, &refused);
                     }
                 }
@@ -342,6 +347,9 @@ impl Plane {
         self.common.suspects().succeeded(&self.clients[slot].ends, &user);
         if CONSOLE.contains(&database.as_str()) {
             let admin = login.is_owner || self.is_admin(&user);
+            if let Err(refused) = self.take_console_places(&user, admin) {
+                return self.refuse(slot, &refused);
+            }
             return self.greet_console(slot, ConsoleUser { user, database, admin, proven: None });
         }
         let config = match self.pool_config(&database, &user) {
@@ -357,7 +365,8 @@ impl Plane {
                 sqlstate::CANNOT_CONNECT_NOW,
                 format!("database \"{database}\" is disabled"),
             )
-            .hint("An administrator can ENABLE it on the console. [P0316]");
+            .hint("An administrator can ENABLE it on the console. [P0316]")
+            .theirs(format!("database \"{database}\" is disabled"));
             return self.refuse(slot, &refused);
         }
         let guest = (pool.name.user != user).then(|| {
@@ -471,13 +480,7 @@ impl Plane {
             reply::put_backend_key(out, key_number(worker, slot), &key);
             reply::put_ready(out, wire::pg::backend::TxStatus::Idle);
         });
-        if self.config.telemetry.log_connections {
-            let client = &self.clients[slot];
-            let pool = &self.pools[client.pool as usize];
-            tracing::info!(event = "client_login", client_id = client.id, addr = %client.ends,
-                db = %pool.name.database, user = %user_of(client, pool),
-                app = client.settings.get("application_name").unwrap_or(""));
-        }
+        self.log_login(slot);
     }
 
     /// A replication client has its own server now, and keeps it.
@@ -495,6 +498,28 @@ impl Plane {
         let reported = parameter_statuses(&conn.server.defaults);
         self.greet_with(slot, &reported);
         self.resume_later(slot);
+    }
+
+    /// Clients of the console count, too; administrators are let in beyond the limits.
+    fn take_console_places(&self, user: &str, admin: bool) -> Result<(), Refused> {
+        let of = |limit: Option<u32>| limit.filter(|_| !admin);
+        let limits =
+            [of(self.config.runtime.max_database_clients), of(self.config.max_clients_of(user))];
+        let [database, own] = self.console_places(user);
+        if !database.take(limits[0].unwrap_or(u32::MAX)) {
+            return Err(no_place("database", limits[0].unwrap_or(0)));
+        }
+        if !own.take(limits[1].unwrap_or(u32::MAX)) {
+            database.give_back();
+            return Err(no_place("user", limits[1].unwrap_or(0)));
+        }
+        Ok(())
+    }
+
+    /// Where a client of the console is counted.
+    pub(super) fn console_places(&self, user: &str) -> [Arc<Budget>; 2] {
+        let database = self.common.budget(Count::DatabaseClients, CONSOLE[0]);
+        [database, self.common.budget(Count::UserClients, user)]
     }
 
     fn greet_console(&mut self, slot: u32, who: ConsoleUser) {
@@ -522,6 +547,7 @@ impl Plane {
         client.hold = Hold::No;
         client.pool = NONE;
         client.phase = Phase::Console(Arc::new(who));
+        self.log_login(slot);
         self.resume_later(slot);
     }
 
@@ -533,17 +559,12 @@ impl Plane {
             let ends = &self.clients[slot].ends;
             self.common.suspects().failed(ends, &login.wish.user, self.now);
         }
-        let user = match &self.clients[slot].phase {
-            Phase::LoggingIn(login) | Phase::AwaitWelcome(login) => login_user(login),
-            _ => {
-                let client = &self.clients[slot];
-                let pool = self.pools.get(client.pool as usize);
-                pool.map(|pool| user_of(client, pool).to_owned()).unwrap_or_default()
-            }
-        };
         let client = &self.clients[slot];
-        tracing::warn!(event = "client_refused", client_id = client.id, addr = %client.ends,
-            user = %user, sqlstate = refused.code, detail = refused.detail.as_deref(), "{}", refused.message);
+        let (db, user) = self.names_of(client);
+        let told = refused.in_words(self.config.listen.errors);
+        tracing::warn!(event = "client_refused", client_id = client.id, db, user,
+            addr = %Address(&client.ends), sqlstate = told.code, detail = told.detail.as_deref(),
+            "{}", told.message);
         self.close_client(slot, Some(refused));
     }
 
@@ -555,6 +576,7 @@ impl Plane {
         failing: Option<&super::Failing>,
     ) {
         *self.refused.entry(error.code.clone()).or_default() += 1;
+        let error = error.in_words(self.config.listen.errors);
         let detail = match (failing, &error.detail) {
             (Some(failing), _) if failing.tries > 1 || !error.permanent => Some(format!(
                 "It has been failing for {:.0} s, since {}; {} tries.",
@@ -584,7 +606,7 @@ impl Plane {
                 },
             );
         });
-        self.close_client(slot, None);
+        self.close_told(slot, &error.message);
     }
 }
 
@@ -594,10 +616,6 @@ fn parameter_statuses(settings: &Settings) -> Vec<u8> {
         reply::put_parameter_status(&mut out, name, value);
     }
     out
-}
-
-fn login_user(login: &Login) -> String {
-    login.wish.user.clone()
 }
 
 /// The process id half of a client's cancel key: which worker, which slot. Never zero or negative.
@@ -619,6 +637,7 @@ fn no_place(what: &str, limit: u32) -> Refused {
         .hint(format!(
             "Raise max_client_connections (PgBouncer's {theirs}); see SHOW CLIENTS. [P0317]"
         ))
+        .theirs(format!("client connections exceeded ({theirs})"))
 }
 
 /// PgBouncer's words, as far as they go.
@@ -626,6 +645,7 @@ fn stranger(user: &str) -> Refused {
     failed("\"trust\"", user)
         .detail("No secret of this user is known, and auth.known_only is set.")
         .hint("Add it to auth.users_file, or set auth.query_user. [P0331]")
+        .theirs("\"trust\" authentication failed")
 }
 
 fn unknown_database(name: &str) -> Refused {
@@ -633,4 +653,5 @@ fn unknown_database(name: &str) -> Refused {
     Refused::new(sqlstate::INVALID_CATALOG_NAME, message)
         .detail("No section [databases] of the configuration has this name, and there is no \"*\".")
         .hint("See SHOW DATABASES on the console. [P0314]")
+        .theirs(format!("no such database: {name}"))
 }

@@ -209,7 +209,7 @@ impl Plane {
         let unknown = refused.clone().code(sqlstate::TRANSACTION_RESOLUTION_UNKNOWN);
         owners.iter().for_each(|owner| self.release_keys(owner.0));
         self.pools[pool].company.remove_carrier(server);
-        self.close_server(server);
+        self.close_server(server, &refused.message);
         for ((owner, begun), within) in owners.into_iter().zip(begun).zip(within) {
             let trains = self.rides_train(owner.0);
             let Some(client) = self.clients.get_mut(owner.0) else { continue };

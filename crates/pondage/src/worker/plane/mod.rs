@@ -22,6 +22,7 @@ mod fitting;
 mod holding;
 mod hosts;
 mod joining;
+mod journal;
 mod lending;
 mod listening;
 mod login;
@@ -700,7 +701,8 @@ impl Plane {
     /// A client's socket is at its end or broken.
     pub fn client_closed(&mut self, slot: u32) {
         if self.clients.get(slot).is_some() {
-            self.release_client(slot, None);
+            self.log_left(slot, "client unexpected eof");
+            self.release_client(slot);
             self.clients[slot].out = Vec::new();
             self.effects.push(Effect::CloseClient(slot));
         }

@@ -8,6 +8,7 @@ use backend::server::Server;
 use backend::settings::Settings;
 
 use super::fitting::refuses_parameter;
+use super::journal::worn;
 use super::{Effect, Failing, Place, Plane, Preparing, ServerConn, Ticket};
 use crate::control::messages::{OpenError, OpenKind, Opened, ToControl};
 use crate::session::client::NONE;
@@ -37,6 +38,19 @@ impl Plane {
         self.ask_other_workers(at, false);
     }
 
+    /// Databases that log in as one user have their least servers without any client.
+    pub(super) fn stand_by(&mut self) {
+        let config = self.config.clone();
+        let of = |name: &String| {
+            let database = &config.databases[name];
+            config.pool(name, database.upstream.user.as_ref()?).ok()
+        };
+        let wanted = config.databases.keys().filter(|name| *name != "*").filter_map(of);
+        for pool in wanted.filter(|pool| pool.min_pool_size > 0 && !pool.disabled) {
+            self.pool_of(pool);
+        }
+    }
+
     /// Asks for a connection for which there is room: with the start-up parameters of a client
     /// that has these settings, or with those that all have.
     pub(super) fn open(&mut self, at: u32, start: Option<Arc<Settings>>) {
@@ -50,6 +64,8 @@ impl Plane {
         self.next_ticket += 1;
         self.tickets.insert(self.next_ticket, Ticket::Pooled { pool: at, start });
         pool.totals.server_opens += 1;
+        self.log_reserve(at);
+        let pool = &self.pools[at as usize];
         self.effects.push(Effect::Control(ToControl::Open {
             worker: self.worker,
             ticket: self.next_ticket,
@@ -129,6 +145,7 @@ impl Plane {
             life: opened.life,
         };
         let server = self.servers.insert(conn);
+        self.log_opened(server);
         let pool = &mut self.pools[at as usize];
         pool.servers.push(server);
         if let Some(slot) = client {
@@ -142,7 +159,7 @@ impl Plane {
             self.welcome(at, defaults);
         }
         if self.retires(&self.servers[server]) {
-            self.close_server(server);
+            self.retire(server);
         } else {
             self.give(server);
         }
@@ -181,7 +198,8 @@ impl Plane {
                     None => (error.at, now),
                 };
                 tracing::warn!(event = "server_connect_failed", db = %pool.name.database,
-                    user = %pool.name.user, sqlstate = %error.code, tries, "{}", error.message);
+                    user = %pool.name.user, sqlstate = %error.code, tries, theirs = %error.theirs,
+                    "{}", error.message);
                 pool.failing = Some(Failing { since, began, tries, error });
                 self.send_home(at);
                 self.tell_the_waiting(at);
@@ -189,17 +207,25 @@ impl Plane {
         }
     }
 
-    /// Ends a connection; its place goes to who waits for one.
-    pub(super) fn close_server(&mut self, server: u32) {
-        if let Some(at) = self.forget_server(server) {
+    /// Ends a connection; its place goes to who waits for one. `why` is for the log.
+    pub(super) fn close_server(&mut self, server: u32, why: &str) {
+        if let Some(at) = self.forget_server(server, why) {
             self.open_more(at);
         }
     }
 
+    /// Ends one that [`Plane::retires`].
+    pub(super) fn retire(&mut self, server: u32) {
+        let Some(conn) = self.servers.get(server) else { return };
+        let why = worn(conn, &self.pools[conn.pool as usize], self.now);
+        self.close_server(server, why);
+    }
+
     /// Ends a connection and gives its place back. Returns the number of its pool.
-    pub(super) fn forget_server(&mut self, server: u32) -> Option<u32> {
+    pub(super) fn forget_server(&mut self, server: u32, why: &str) -> Option<u32> {
         self.unpin(server);
         let conn = self.servers.remove(server)?;
+        self.log_closed(&conn, why);
         let at = conn.pool;
         let pool = &mut self.pools[at as usize];
         pool.servers.retain(|known| *known != server);

@@ -2,9 +2,10 @@
 
 use backend::reply::{Again, Event, Outcome, Owner, Replies};
 use backend::server::LastWords;
-use wire::pg::backend::{ErrorReply, TxStatus};
-use wire::pg::{backend as reply, sqlstate};
+use wire::pg::backend as reply;
+use wire::pg::backend::TxStatus;
 
+use super::requests::no_transactions;
 use super::trains::NOT_COMPLETED;
 use super::trips::LONG_ANSWER_BYTES;
 use super::{Place, Plane, Preparing, BUFFER_BYTES};
@@ -360,17 +361,10 @@ impl Plane {
     /// Statement mode: a transaction was left open, by a BEGIN that the first look did not find.
     fn left_open(&mut self, slot: u32, server: u32) {
         self.rollback(server);
+        let refused = no_transactions().detail("The transaction was rolled back.");
+        let told = refused.in_words(self.config.listen.errors);
         self.tell(slot, |out| {
-            reply::put_error(
-                out,
-                &ErrorReply {
-                    severity: "ERROR",
-                    code: sqlstate::FEATURE_NOT_SUPPORTED,
-                    message: "transaction blocks are not allowed in statement pooling mode",
-                    detail: Some("The transaction was rolled back."),
-                    hint: Some("Set mode = \"transaction\" for this database or user. [P0421]"),
-                },
-            );
+            told.put_as(out, "ERROR");
             reply::put_ready(out, TxStatus::Idle);
         });
         self.answered(slot, TxStatus::Idle);
@@ -398,7 +392,7 @@ impl Plane {
         match conn.place {
             Place::Idle => {
                 if conn.server.is_dying() {
-                    self.close_server(slot);
+                    self.retire(slot);
                 }
             }
             Place::Cleaning => self.clean(slot),
@@ -479,7 +473,7 @@ impl Plane {
         let within = conn.server.is_within_message(Owner(holder));
         let last_words = conn.server.last_words().clone();
         self.hold_no_more(holder);
-        self.close_server(slot);
+        self.close_server(slot, why);
         if holder == NONE {
             return;
         }
@@ -492,6 +486,6 @@ impl Plane {
             }
             _ => return self.close_client(holder, Some(&refused)),
         }
-        self.close_client(holder, None);
+        self.close_told(holder, why);
     }
 }

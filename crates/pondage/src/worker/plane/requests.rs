@@ -8,7 +8,7 @@ use backend::reply::{Fate, Kind, Made, Owner, Request};
 use backend::server::Unnamed as OnServer;
 use backend::statement::Statement;
 use sql::{leading, Dropped, Leading, Mention};
-use wire::pg::backend::{ErrorReply, TxStatus};
+use wire::pg::backend::TxStatus;
 use wire::pg::frame::{self, Header, HEADER_BYTES};
 use wire::pg::frontend::{self, tag, Target, NAME_BYTES_MAX};
 use wire::pg::{backend as reply, sqlstate};
@@ -381,20 +381,10 @@ impl Plane {
             Leading::Other => {}
             Leading::Begin => {
                 if self.mode(slot) == PoolMode::Statement && self.quiet_status(slot).is_some() {
+                    let refused = no_transactions();
+                    let told = refused.in_words(self.config.listen.errors);
                     self.tell(slot, |out| {
-                        reply::put_error(
-                            out,
-                            &ErrorReply {
-                                severity: "ERROR",
-                                code: sqlstate::FEATURE_NOT_SUPPORTED,
-                                message:
-                                    "transaction blocks are not allowed in statement pooling mode",
-                                detail: None,
-                                hint: Some(
-                                    "Set mode = \"transaction\" for this database or user. [P0421]",
-                                ),
-                            },
-                        );
+                        told.put_as(out, "ERROR");
                         reply::put_ready(out, TxStatus::Idle);
                     });
                     return self.drop_message(slot, header, bytes);
@@ -739,4 +729,12 @@ fn is_full(conn: &ServerConn) -> bool {
 /// The query drops all prepared statements, as far as that can be seen at once.
 fn drops_all(text: &[u8]) -> bool {
     sql::may_mention(text) && sql::mentions(text).contains(&Mention::All)
+}
+
+/// A BEGIN in statement mode.
+pub(super) fn no_transactions() -> Refused {
+    let message = "transaction blocks are not allowed in statement pooling mode";
+    Refused::new(sqlstate::FEATURE_NOT_SUPPORTED, message)
+        .hint("Set mode = \"transaction\" for this database or user. [P0421]")
+        .theirs("transaction blocks not allowed in statement pooling mode")
 }

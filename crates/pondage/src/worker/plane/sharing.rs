@@ -53,7 +53,7 @@ impl Plane {
         conn.server.set_unnamed(Unnamed::Stale);
         pool.servers.push(server);
         if self.retires(&self.servers[server]) {
-            self.close_server(server);
+            self.retire(server);
         } else {
             self.give(server);
         }

@@ -29,6 +29,9 @@ const DRAINING_IDLE: Duration = Duration::from_secs(1);
 
 impl Plane {
     pub(super) fn tick(&mut self) {
+        if self.ticks == 0 {
+            self.stand_by();
+        }
         for at in 0..self.pools.len() as u32 {
             self.pool_due(at);
         }
@@ -151,12 +154,10 @@ impl Plane {
                     false => config.server_idle_timeout,
                 };
                 let old = passed(config.server_lifetime, self.now.since(conn.server.opened));
-                if conn.close_needed
-                    || conn.is_unfit()
-                    || old
-                    || (lean && passed(idle_timeout, rested))
-                {
-                    self.close_server(slot);
+                if conn.close_needed || conn.is_unfit() || old {
+                    self.retire(slot);
+                } else if lean && passed(idle_timeout, rested) {
+                    self.close_server(slot, "server idle timeout");
                 }
             }
             Place::Cleaning => {
@@ -167,7 +168,7 @@ impl Plane {
                         server = slot,
                         "closed: it could not be drained"
                     );
-                    self.close_server(slot);
+                    self.close_server(slot, "could not be drained");
                 } else if conn.cancels == 0 && conn.server.runs_for_nobody() {
                     // A cancel ends one statement; the next of a pipeline has begun since.
                     self.cancel_server(slot);
@@ -231,7 +232,8 @@ impl Plane {
         let refused =
             Refused::new(sqlstate::QUERY_CANCELED, "canceling statement due to query timeout")
                 .detail(format!("query_timeout is {}.", plain(config.query_timeout)))
-                .hint("The connection was closed. [P0422]");
+                .hint("The connection was closed. [P0422]")
+                .theirs("query timeout");
         self.close_client(slot, Some(&refused));
     }
 
@@ -244,7 +246,8 @@ impl Plane {
                     let refused = Refused::new(
                         sqlstate::QUERY_CANCELED,
                         "canceling authentication due to timeout",
-                    );
+                    )
+                    .theirs("client_login_timeout");
                     self.refuse(slot, &refused);
                 }
             }
@@ -281,7 +284,8 @@ impl Plane {
                         sqlstate::IDLE_SESSION_TIMEOUT,
                         "terminating connection due to client idle timeout",
                     )
-                    .detail(format!("client_idle_timeout is {}.", plain(limit)));
+                    .detail(format!("client_idle_timeout is {}.", plain(limit)))
+                    .theirs("client_idle_timeout");
                     self.close_client(slot, Some(&refused));
                 }
             }
@@ -300,12 +304,14 @@ fn transaction_late(config: &PoolConfig) -> Refused {
     let message = "terminating connection due to transaction timeout";
     Refused::new(sqlstate::TRANSACTION_TIMEOUT, message)
         .detail(format!("transaction_timeout is {}.", plain(config.transaction_timeout)))
+        .theirs("transaction timeout")
 }
 
 fn idle_late(config: &PoolConfig) -> Refused {
     let message = "terminating connection due to idle-in-transaction timeout";
     Refused::new(sqlstate::IDLE_IN_TRANSACTION_SESSION_TIMEOUT, message)
         .detail(format!("idle_transaction_timeout is {}.", plain(config.idle_transaction_timeout)))
+        .theirs("idle transaction timeout")
 }
 
 /// PgBouncer's words, which scripts may know.

@@ -183,6 +183,7 @@ fn the_first_worker_opens_and_feeds_the_engines_connections() {
     let error = OpenError {
         code: "08001".to_owned(),
         message: "no".to_owned(),
+        theirs: "no".to_owned(),
         detail: None,
         hint: None,
         permanent: false,
