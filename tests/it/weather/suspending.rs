@@ -74,7 +74,7 @@ fn a_suspension_ends_with_the_last_console_client() {
     client.expect_silence(QUIET);
     drop(other);
     answered(&mut client, "heard");
-    assert!(gateway.said().contains("event=resumed"));
+    wait::until("a line", || gateway.said().contains("event=resumed"));
 }
 
 #[test]
