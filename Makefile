@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure redis-diff redis-suite redis-py-suite pgbouncer-suite drivers-suites slow-network redis-kills procedure-kills simulate soak fuzz cache-check sql-logic
+.PHONY: help run build test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure bench-session redis-diff redis-suite redis-py-suite pgbouncer-suite drivers-suites slow-network redis-kills procedure-kills simulate soak fuzz cache-check sql-logic
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ bench-redis: build ## reads and writes in Redis's protocol, beside redis-server 
 
 bench-cache: build ## reads that come again, with and without the read cache; needs sysbench
 	$(BENCH) cache $(ARGS)
+
+bench-session: build ## LISTEN, PREPARE and pins: what sessions keep in transaction mode
+	$(BENCH) session $(ARGS)
 
 bench-procedure: build ## TPC-C's payment and new-order: statements, calls and trains of calls
 	$(BENCH) procedure $(ARGS)

@@ -31,6 +31,7 @@ tiny_benchmarks() (
     scripts/bench.sh connect --tiny --sides $both &&
         scripts/bench.sh coalesce --tiny --sides $all &&
         scripts/bench.sh prepared --tiny --sides $both &&
+        scripts/bench.sh session --tiny --sides $both &&
         scripts/bench.sh procedure --tiny --loads payment,neworder \
             --sides direct-statements,pondage-statements,$both,pondage-trains,pondage-lanes &&
         scripts/bench.sh cache --tiny --sides $both,pondage-cache,pondage-cache-64mib,constant \

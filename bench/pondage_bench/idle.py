@@ -56,7 +56,7 @@ class IdleLoad(Load):
             root = side.pid
             if root is None:
                 raise BenchError(f"{side.name} has no process of its own")
-            base, cpu = _resident(root), proc.tree_cpu_seconds(root)
+            base, cpu = resident(root), proc.tree_cpu_seconds(root)
             began = time.monotonic()
             clients: list[Client] = []
             try:
@@ -64,12 +64,12 @@ class IdleLoad(Load):
                     clients.append(connections.enter_context(Client(side.endpoint)))
                 elapsed = time.monotonic() - began
                 login_cpu = proc.tree_cpu_seconds(root) - cpu
-                logged_in = _resident(root)
+                logged_in = resident(root)
                 for client in clients:
                     client.query("select 1")
             except (OSError, PgError) as error:
                 raise BenchError(f"with {len(clients)} idle clients: {error}") from error
-            after = _resident(root)
+            after = resident(root)
         return {
             "bytes_per_client": (logged_in - base) / self.clients,
             "bytes_after_query": (after - base) / self.clients,
@@ -80,5 +80,5 @@ class IdleLoad(Load):
         }
 
 
-def _resident(root: int) -> int:
+def resident(root: int) -> int:
     return proc.memory_of(proc.tree_pids(root)).rss

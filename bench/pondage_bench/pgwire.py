@@ -95,8 +95,25 @@ class Client:
 
     def query(self, sql: str) -> list[Row]:
         """The rows of a simple query, as text; PgError when the server reports one."""
+        self.ask(sql)
+        return self.answer()
+
+    def ask(self, sql: str) -> None:
         self._send(b"Q", sql.encode() + b"\0")
+
+    def answer(self) -> list[Row]:
+        """What was asked for last; notifications in it are passed over."""
         return self._until_ready()
+
+    def notification(self) -> str:
+        """The payload of the next one, while nothing is asked."""
+        while True:
+            kind, body = self._message()
+            if kind == b"E":
+                raise PgError(error_text(body))
+            if kind == b"A":
+                _, payload, _ = body[4:].split(b"\0")
+                return payload.decode()
 
     def close(self) -> None:
         with contextlib.suppress(OSError):  # the other side may be gone already
@@ -135,14 +152,17 @@ class Client:
         del self._received[:count]
         return taken
 
+    def _message(self) -> tuple[bytes, bytes]:
+        kind, length = struct.unpack("!ci", self._take(5))
+        if not 4 <= length <= MESSAGE_MAX_BYTES:
+            raise PgError(f"message of {length} bytes")
+        return kind, self._take(length - 4)
+
     def _until_ready(self) -> list[Row]:
         rows: list[Row] = []
         failure: str | None = None
         while True:
-            kind, length = struct.unpack("!ci", self._take(5))
-            if not 4 <= length <= MESSAGE_MAX_BYTES:
-                raise PgError(f"message of {length} bytes")
-            body = self._take(length - 4)
+            kind, body = self._message()
             if kind == b"R":
                 self._authenticate(*struct.unpack_from("!i", body), body[4:])
             if kind == b"D":

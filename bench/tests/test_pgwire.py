@@ -96,6 +96,21 @@ class Conversations(unittest.TestCase):
         ):
             Client(server.endpoint)
 
+    def test_a_notification_is_passed_over_in_an_answer_and_told_when_asked_for(self) -> None:
+        def told(payload: bytes) -> bytes:
+            return message(b"A", struct.pack("!i", 7) + b"a\0" + payload + b"\0")
+
+        def script(client: socket.socket) -> None:
+            client.sendall(AUTHENTICATED + READY)
+            client.recv(1024)
+            client.sendall(told(b"x") + READY + told(b"y"))
+            client.recv(1024)
+
+        with OneShotServer(script) as server, Client(server.endpoint) as client:
+            client.ask("select 1")
+            self.assertEqual(client.answer(), [])
+            self.assertEqual(client.notification(), "y")
+
     def test_an_absurd_length_is_an_error(self) -> None:
         with (
             OneShotServer(lambda client: client.sendall(b"D\x7f\xff\xff\xff")) as server,
