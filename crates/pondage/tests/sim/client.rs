@@ -37,6 +37,8 @@ pub struct Habits {
     pub sets: bool,
     /// They make what pins them to their servers, and leave when they are done.
     pub listens: bool,
+    /// Over a connection that is shared.
+    pub listens_shared: bool,
     pub drops: bool,
     pub sleeps: bool,
     /// Mostly one statement after the other, of few shapes.
@@ -671,7 +673,9 @@ impl Client {
             0..3 if habits.writes => format!("write {} '{mark}'", lock(random, habits)),
             3..7 if habits.listens => format!("listen l{}", random.random_range(0..3)),
             7..10 if habits.listens => format!("unlisten l{}", random.random_range(0..3)),
-            10..15 if habits.listens => format!("channels '{mark}'"),
+            10..13 if habits.listens => format!("channels '{mark}'"),
+            13 if habits.listens => format!("create temp t{}", random.random_range(0..2)),
+            14..16 if habits.listens => format!("drop temp t{}", random.random_range(0..2)),
             3..40 => format!("echo '{mark}'"),
             40..50 => format!("rows {} '{mark}'", random.random_range(0..5)),
             50..55 if habits.big > 0 => {
@@ -724,7 +728,9 @@ impl Client {
         let text = match random.random_range(0..100) {
             0..4 if habits.listens => format!("listen l{}", random.random_range(0..3)),
             4..7 if habits.listens => format!("unlisten l{}", random.random_range(0..3)),
-            7..14 if habits.listens => format!("channels {mark}"),
+            7..10 if habits.listens => format!("channels {mark}"),
+            10..12 if habits.listens => format!("create temp t{}", random.random_range(0..2)),
+            12..14 if habits.listens => format!("drop temp t{}", random.random_range(0..2)),
             0..45 => format!("echo {mark}"),
             45..55 => format!("rows {} {mark}", random.random_range(0..5)),
             55..60 => "show timezone".to_owned(),

@@ -63,6 +63,34 @@ fn each_fault_of_mirrors_is_found() {
     }
 }
 
+/// A run of clients that listen, whose channels are forgotten or not: what is wrong, and how often
+/// somebody was found to listen.
+fn listening(seed: u64, forgets: bool) -> (Option<String>, u64) {
+    let mut plan = Plan::quiet("transaction", 1 + seed as usize % 2, 3);
+    plan.clients = 8;
+    plan.more = "max_pinned = 8\nlisten = \"shared\"\n".to_owned();
+    let habits = &mut plan.habits;
+    (habits.operations, habits.lone) = (10..40, seed % 3 == 0);
+    (habits.listens, habits.listens_shared) = (true, true);
+    let mut world = World::new(seed, plan);
+    world.ears.forgets = forgets;
+    (world.run().err(), world.ears.found)
+}
+
+#[test]
+fn a_channel_that_nobody_listens_to_is_found() {
+    let found = (0..SEEDS).find(|seed| listening(*seed, true).0.is_some());
+    eprintln!("{found:?}");
+    assert!(found.is_some(), "a forgotten channel goes unnoticed");
+    let mut times = 0;
+    for seed in 0..10 {
+        let (error, found) = listening(seed, false);
+        assert_eq!(error, None, "seed {seed}");
+        times += found;
+    }
+    assert!(times > 100, "who listens is looked at: {times} times");
+}
+
 #[test]
 fn without_a_fault_none_is_found() {
     for seed in 0..20 {

@@ -7,6 +7,7 @@
 
 mod client;
 mod data;
+mod ears;
 mod faults;
 mod judge;
 mod kept;

@@ -221,6 +221,7 @@ impl Plan {
             sets: random.random_bool(0.5),
             // Of itself, so that seeds are the same worlds with and without it.
             listens: mode != "session" && StdRng::seed_from_u64(seed ^ 0x1157e).random_bool(0.3),
+            listens_shared: StdRng::seed_from_u64(seed ^ 0x54a7e).random_bool(0.6),
             drops: random.random_bool(0.4),
             sleeps: random.random_bool(0.5),
             lone,
@@ -246,7 +247,8 @@ impl Plan {
             maybe(random, "client_idle_timeout", 200..2_000);
         }
         if habits.listens {
-            more.push_str("max_pinned = 8\nlisten = \"server\"\n");
+            let listen = if habits.listens_shared { "shared" } else { "server" };
+            more.push_str(&format!("max_pinned = 8\nlisten = \"{listen}\"\n"));
         }
         let (sharing, other) = (sharing(random), sharing(random));
         if random.random_bool(0.2) {
@@ -315,6 +317,7 @@ impl Plan {
             copies: false,
             sets: false,
             listens: false,
+            listens_shared: false,
             drops: false,
             sleeps: false,
             lone: false,

@@ -15,7 +15,10 @@ use crate::postgres::{
 pub const CLASHES: usize = 7;
 
 /// What a session listens to is among its values, under such names: it is undone as they are.
-const CHANNEL: &str = "channel ";
+pub(crate) const CHANNEL: &str = "channel ";
+
+/// So are its temporary tables.
+const TEMPORARY: &str = "temporary ";
 
 impl Postgres {
     pub(crate) fn row_description(&mut self, query: &str, format: i16) {
@@ -46,7 +49,8 @@ impl Postgres {
     /// del T KEY MARK         and deleted
     /// become other           names mean something else from now on
     /// set NAME VALUE | reset NAME | reset all
-    /// listen NAME | unlisten NAME
+    /// listen NAME | unlisten NAME | unlisten *
+    /// create temp NAME | drop temp NAME
     /// channels MARK          one row: what it listens to
     /// begin | commit | rollback
     /// copyin MARK | copyout N MARK
@@ -54,7 +58,7 @@ impl Postgres {
     /// deallocate NAME | deallocate all | discard all
     /// ```
     pub(crate) fn statement(&mut self, portal: &mut Portal, limit: usize, simple: bool) -> Outcome {
-        let surveys = ["pg_settings", "pg_listening_channels", "pg_cursors"];
+        let surveys = ["pg_settings", "pg_listening_channels", "pg_cursors", "pg_depend"];
         if surveys.iter().any(|part| portal.text.contains(&format!("pg_catalog.{part}"))) {
             self.survey(&portal.text);
             return Outcome::Done;
@@ -152,9 +156,21 @@ impl Postgres {
                 complete(&mut self.held, "SET");
             }
             "listen" => {
-                let name = format!("{CHANNEL}{}", words.get(1).unwrap_or(&""));
+                let name = format!("{CHANNEL}{}", words.get(1).unwrap_or(&"").trim_matches('"'));
                 set(&mut self.values, &name, "");
                 complete(&mut self.held, "LISTEN");
+            }
+            "unlisten" if words.get(1) == Some(&"*") => {
+                self.values.retain(|name, _| !name.starts_with(CHANNEL));
+                complete(&mut self.held, "UNLISTEN");
+            }
+            "create" | "drop" => {
+                let name = format!("{TEMPORARY}{}", words.get(2).unwrap_or(&""));
+                match &*lower[0] {
+                    "create" => set(&mut self.values, &name, ""),
+                    _ => drop(self.values.remove(&name)),
+                }
+                complete(&mut self.held, &format!("{} TABLE", lower[0].to_ascii_uppercase()));
             }
             "unlisten" => {
                 let name = format!("{CHANNEL}{}", words.get(1).unwrap_or(&""));
@@ -234,8 +250,16 @@ impl Postgres {
         let reported =
             |name: &str| REPORTED.iter().any(|(known, _)| name.eq_ignore_ascii_case(known));
         for (name, value) in self.values.iter().filter(|(name, _)| !reported(name)) {
-            if let Some(channel) = name.strip_prefix(CHANNEL) {
-                if text.contains("pg_catalog.pg_listening_channels") {
+            if let Some(table) = name.strip_prefix(TEMPORARY) {
+                if text.contains("pg_catalog.pg_depend") {
+                    let row = [Some("temporary".as_bytes()), Some(table.as_bytes()), None];
+                    reply::put_data_row(&mut self.held, &row);
+                }
+            } else if let Some(channel) = name.strip_prefix(CHANNEL) {
+                if text.contains("'l'::pg_catalog.text") {
+                    let name: String = channel.bytes().map(|byte| format!("{byte:02x}")).collect();
+                    reply::put_data_row(&mut self.held, &[Some(b"l"), Some(name.as_bytes()), None]);
+                } else if text.contains("pg_catalog.pg_listening_channels") {
                     let row = [Some("listen".as_bytes()), Some(channel.as_bytes()), None];
                     reply::put_data_row(&mut self.held, &row);
                 }

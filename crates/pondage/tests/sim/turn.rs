@@ -348,8 +348,9 @@ impl World {
             ToControl::Defined { .. } => {}
             // Its client has gone; no other process has clients.
             ToControl::CancelElsewhere { .. } => {}
-            // Nobody listens here.
-            ToControl::ListenAnew { .. } => {}
+            message @ (ToControl::Listen { .. } | ToControl::ListenAnew { .. }) => {
+                self.listen_for(message);
+            }
             ToControl::Cancel { server, asker, pid, key, .. } => {
                 self.cancels.push((due, pid, key, server, asker));
             }

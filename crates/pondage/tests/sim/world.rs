@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use wire::pg::startup;
 
 use crate::client::Client;
+use crate::ears::Ears;
 use crate::kept::{caches, Kept};
 use crate::ledger::Ledger;
 use crate::plan::Plan;
@@ -90,6 +91,7 @@ pub struct World {
     budget: Option<u32>,
     pub opened: u32,
     pub cancelled: u32,
+    pub ears: Ears,
     pub(crate) ledger: Ledger,
     pub(crate) kept: Kept,
     /// What statements that shared trips came to, over all pools.
@@ -154,6 +156,7 @@ impl World {
             paused: false,
             opened: 0,
             cancelled: 0,
+            ears: Ears::default(),
             ledger: Ledger::default(),
             kept,
             tally: Tally::default(),
@@ -362,6 +365,7 @@ impl World {
                 self.turn(plane)?;
             }
         }
+        self.check_listeners()?;
         self.check_pools()
     }
 
@@ -478,6 +482,9 @@ impl World {
         if self.random.random_bool(0.005) {
             let client = self.random.random_range(0..self.clients.len());
             self.kill_client(client);
+        }
+        if self.ears.are_some() && self.random.random_bool(0.002) {
+            self.lose_ears(None, "misfortune");
         }
     }
 
