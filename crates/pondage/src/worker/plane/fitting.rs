@@ -39,7 +39,7 @@ impl Plane {
         let mut fitting =
             idle.filter(|server| self.servers[*server].started_with().start_like(wanted));
         let found = match self.pools[at as usize].config.server_round_robin {
-            true => fitting.last()?,
+            true => fitting.next_back()?,
             false => fitting.next()?,
         };
         self.pools[at as usize].pool.remove_idle(found);
