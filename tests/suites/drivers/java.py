@@ -7,6 +7,14 @@ from .base import Place, Suite, call, environment, from_junit, install_step
 
 MAVEN = ["mvn", "--batch-mode", "--no-transfer-progress", "-DskipShadeDependencies=true"]
 
+# What would never end, and why: skipped in the direct run, too.
+ENDLESS = {
+    "src/test/java/org/postgresql/test/jdbc2/CopyTest.java": (
+        "void lockReleaseOnCancelFailure()",
+        "it copies until the process ends whose id it was told, which is one of Pondage's",
+    ),
+}
+
 
 class Pgjdbc(Suite):
     name = "pgjdbc"
@@ -36,6 +44,7 @@ class Pgjdbc(Suite):
         tree.mkdir()
         packed = home / f"postgresql-{self.version}-jdbc-src.tar.gz"
         install_step(["tar", "-xzf", packed, "-C", tree, "--strip-components=1"], home)
+        leave_out(tree)
         install_step([*MAVEN, "-DskipTests", "test-compile"], home, cwd=tree)
         # Fetches what runs the tests, too.
         install_step([*MAVEN, "surefire:test", "-Dtest=ParserTest"], home, cwd=tree)
@@ -60,3 +69,14 @@ class Pgjdbc(Suite):
         for report in sorted(reports.glob("TEST-*.xml")):
             found |= from_junit(report)
         return found
+
+
+def leave_out(tree: pathlib.Path) -> None:
+    """Marks what would never end as skipped."""
+    for name, (method, why) in ENDLESS.items():
+        source = (tree / name).read_text()
+        test = f"  @Test\n  {method}"
+        if source.count(test) != 1:
+            raise SystemExit(f"{name} has no test `{method}`, which was to be left out")
+        mark = f'  @org.junit.jupiter.api.Disabled("{why}")\n'
+        (tree / name).write_text(source.replace(test, mark + test))
