@@ -83,7 +83,7 @@ fn trust_is_for_users_that_are_known_and_any_for_the_databases_own() {
         let parameters = [("user", user), ("database", database)];
         WireClient::try_login(&gateway.address(), "", &parameters)
     };
-    let stranger = "\"trust\" authentication failed for user \"stranger\"";
+    let stranger = "\"trust\" authentication failed";
     let line = format!("user={APP}");
     let trust = "auth_type = trust\n[users]\nlimited = pool_size=3\n";
     let gateway = Gateway::start_ini(|port, at| ini((port, at), &database, &line, trust));
@@ -91,8 +91,9 @@ fn trust_is_for_users_that_are_known_and_any_for_the_databases_own() {
     // A name in `[users]` alone makes nobody known.
     for user in ["stranger", "limited"] {
         let complaint = log_in(&gateway, user, name).err().expect("unknown");
-        assert_eq!(complaint.code, "28000");
-        assert_eq!(complaint.message.replace(user, "stranger"), stranger);
+        // PgBouncer's words.
+        assert_eq!(complaint.code, "08P01");
+        assert_eq!(complaint.message, stranger);
         assert!(complaint.hint.ends_with("[P0331]"), "{complaint:?}");
     }
     drop(gateway);
@@ -188,7 +189,7 @@ fn databases_of_an_ini_have_users_of_their_own() {
     }
     let complaint = log_in("one", "fourth").err().expect("nowhere");
     let detail = "authentication database \"nowhere\" is not configured";
-    assert_eq!((complaint.code.as_str(), complaint.detail.as_str()), ("08006", detail));
+    assert_eq!((complaint.code.as_str(), complaint.detail.as_str()), ("08P01", detail));
     assert_eq!(log_in("one", "fifth").err().expect("nobody asks").code, "28P01");
 }
 
@@ -406,25 +407,6 @@ fn clients_and_the_log_are_told_in_pgbouncers_words() {
     other.run(&format!("kill {name}"));
     logged(&format!("KILL '{name}' command issued"));
     logged("closing because: database was killed (age=");
-}
-
-#[test]
-fn trust_is_for_known_users() {
-    let database = cluster().database();
-    let start = |method: &str| {
-        let main = format!("auth_type = {method}");
-        Gateway::start_ini(|port, at| ini((port, at), &database, "", &main))
-    };
-    let come = |gateway: &Gateway| {
-        let parameters = [("user", "stranger"), ("database", database.name.as_str())];
-        WireClient::try_login(&gateway.address(), "", &parameters).err().expect("no such role")
-    };
-    let refused = come(&start("trust"));
-    assert_eq!(refused.message, "\"trust\" authentication failed");
-    assert!(refused.hint.contains("[P0331]"), "{}", refused.hint);
-    // The server was asked, and wants a password.
-    let refused = come(&start("any"));
-    assert!(refused.message.contains("no password is known"), "{}", refused.message);
 }
 
 #[test]
