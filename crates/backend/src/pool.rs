@@ -677,10 +677,10 @@ mod tests {
                         proptest::prop_assert_eq!(first.map(|(one, _)| *one), Some(served));
                         arrived.retain(|(one, _)| *one != served);
                         turns[party] = [0; 4];
-                        for other in 0..4 {
+                        for (other, turns) in turns.iter_mut().enumerate() {
                             if other != party && arrived.iter().any(|(_, of)| *of == other) {
-                                turns[other][party] += 1;
-                                proptest::prop_assert!(turns[other][party] <= 1);
+                                turns[party] += 1;
+                                proptest::prop_assert!(turns[party] <= 1);
                             }
                         }
                     }
@@ -691,9 +691,9 @@ mod tests {
                         pool.leave(arrived.remove(at).0);
                     }
                 }
-                for party in 0..4 {
+                for (party, turns) in turns.iter_mut().enumerate() {
                     if arrived.iter().all(|(_, of)| *of != party) {
-                        turns[party] = [0; 4];
+                        *turns = [0; 4];
                     }
                 }
             }

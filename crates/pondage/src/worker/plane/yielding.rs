@@ -116,7 +116,7 @@ impl Plane {
     pub(super) fn lost_reading(&mut self, server: u32, slot: u32) {
         self.take_read_back(slot, server);
         self.go_home(slot);
-        self.close_server(server);
+        self.close_server(server, "server lost");
         self.resume_later(slot);
     }
 
