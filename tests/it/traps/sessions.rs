@@ -7,7 +7,7 @@ use wire::pg::backend::tag;
 
 use super::batch::Batch;
 use super::servers::{direct, OneServer, TwoServers};
-use crate::kit::cluster::APP;
+use crate::kit::cluster::{APP, APP_PASSWORD};
 use crate::kit::wireclient::Message;
 use crate::kit::{Database, WireClient};
 
@@ -64,6 +64,55 @@ fn trap_16_settings_that_are_not_reported_go_with_their_client() {
         assert_eq!(client.one("show search_path"), before[0]);
         assert_eq!(client.one("show work_mem"), before[1]);
     }
+}
+
+/// Clients' pools clean a session so, between two of their own users.
+#[test]
+fn trap_16_reset_goes_back_to_what_a_client_has_come_with() {
+    let mut servers = TwoServers::start();
+    let parameters = [
+        ("user", APP),
+        ("database", &servers.database.name),
+        ("datestyle", "German"),
+        ("options", "-c work_mem=7MB -c search_path=mine"),
+    ];
+    let mut client = WireClient::login_with(&servers.gateway.address(), APP_PASSWORD, &parameters);
+    let mut other = servers.client();
+    let names = ["DateStyle", "work_mem", "search_path"];
+    servers.only(0);
+    let others: Vec<String> = names.map(|name| other.one(&format!("show {name}"))).into();
+    for reset in [
+        "reset all",
+        "discard all",
+        "reset datestyle; reset work_mem; reset search_path",
+        "set datestyle to default; set work_mem to default; set search_path to default",
+        "begin; reset all; commit",
+    ] {
+        client.run("set datestyle to 'SQL'; set work_mem to '9MB'; set search_path to yours");
+        assert_eq!(client.one("show datestyle"), "SQL, DMY");
+        let told = client.query(reset);
+        for server in [1, 0] {
+            servers.only(server);
+            let mine: Vec<String> = names.map(|name| client.one(&format!("show {name}"))).into();
+            assert_eq!(mine, ["German, DMY", "7MB", "mine"], "{reset} on server {server}");
+            let theirs: Vec<String> = names.map(|name| other.one(&format!("show {name}"))).into();
+            assert_eq!(theirs, others, "{reset} on server {server}");
+        }
+        assert!(told.iter().all(|message| message.tag != tag::ERROR), "{reset}");
+    }
+    // What is undone was not reset, and what was set since is not gone back from.
+    client.run("set datestyle to 'SQL'");
+    client.run("begin; reset all; rollback");
+    assert_eq!(client.one("show datestyle"), "SQL, DMY");
+    client.run("reset work_mem");
+    assert_eq!(client.one("show datestyle"), "SQL, DMY");
+    let told = client.query("reset datestyle");
+    let more = client.query("show datestyle");
+    let row = more.iter().find(|message| message.tag == tag::DATA_ROW).expect("a row");
+    assert_eq!(row.values(), [Some("German, DMY".to_owned())]);
+    // Drivers read dates by what they are told last.
+    let mut statuses = told.iter().chain(&more).filter(|it| it.tag == tag::PARAMETER_STATUS);
+    assert_eq!(statuses.next_back().map(|it| &it.body[..]), Some(&b"DateStyle\0German, DMY\0"[..]));
 }
 
 #[test]

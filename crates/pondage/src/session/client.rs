@@ -121,6 +121,8 @@ pub struct Client {
     pub rest: u32,
     pub rest_goes: Rest,
     pub settings: Arc<Settings>,
+    /// What it has come with, where RESET goes back to.
+    pub start: Option<Arc<Settings>>,
     pub names: Option<Box<Names>>,
     /// What the texts in flight change in its names, in order.
     pub namings: Option<Box<VecDeque<Naming>>>,

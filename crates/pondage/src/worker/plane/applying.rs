@@ -5,6 +5,7 @@ use backend::server::Unnamed;
 use backend::settings::{Change, Settings};
 use wire::pg::frontend::{self, Target};
 
+use super::login::parameter_statuses;
 use super::{Plane, Preparing};
 use crate::session::client::Hold;
 
@@ -57,11 +58,56 @@ impl Plane {
     pub(super) fn unify_settings(&mut self, slot: u32, server: u32) {
         let (client, conn) = (&mut self.clients[slot], &mut self.servers[server]);
         let reported = conn.server.settings.restricted_to(&conn.server.defaults);
+        // RESET goes back to that spelling, too.
+        if let Some(start) = &client.start {
+            let spelled = |(name, value)| {
+                let is_set = client.settings.get(name) == Some(value);
+                let now = reported.get(name).filter(|now| is_set && *now != value)?;
+                Some((name, now))
+            };
+            let spelled: Vec<_> = start.iter().filter_map(spelled).collect();
+            if !spelled.is_empty() {
+                client.start = Some(self.settings.intern(start.overlaid(spelled)));
+            }
+        }
         let more = client.settings.iter().filter(|(name, _)| reported.get(name).is_none());
         let both = self.settings.intern(reported.overlaid(more));
         conn.server.settings = both.clone();
         client.settings = both;
     }
+}
+
+/// RESET goes back to what a session was started with. That was the server's own, so what the
+/// client has come with is its own again from the next server on.
+impl Plane {
+    /// `set`: what is set in the session now.
+    pub(super) fn come_back(&mut self, slot: u32, server: u32, set: &[&str]) {
+        let (client, conn) = (&self.clients[slot], &self.servers[server]);
+        let Some(start) = client.start.clone() else { return };
+        let back = came_back(&start, &client.settings, set);
+        if back.is_empty() {
+            return;
+        }
+        let settings = client.settings.overlaid(back.iter().copied());
+        // One that keeps its server has the server's, until that is over.
+        if conn.pinned.is_none() {
+            let back = Settings::default().overlaid(back);
+            // By the names that PostgreSQL has for them.
+            let told = settings.restricted_to(&back).restricted_to(&conn.server.defaults);
+            self.tell(slot, |out| out.extend_from_slice(&parameter_statuses(&told)));
+        }
+        self.clients[slot].settings = self.settings.intern(settings);
+    }
+}
+
+/// What of `start` was reset: it was set when the server was lent, and is not any more. A name with
+/// a dot is none: one that is reset and one that is set to nothing are alike.
+fn came_back<'a>(start: &'a Settings, now: &Settings, set: &[&str]) -> Vec<(&'a str, &'a str)> {
+    let is_set = |name: &str| set.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let came = |(name, value): &(&str, &str)| {
+        !name.contains('.') && !is_identity(name) && now.get(name) != Some(*value) && !is_set(name)
+    };
+    start.iter().filter(came).collect()
 }
 
 fn is_identity(name: &str) -> bool {
@@ -139,6 +185,17 @@ mod tests {
         assert_eq!(steps(&bob, &more, &defaults).sets, [("log_statement", "all"), ("role", "bob")]);
         assert_eq!(steps(&defaults, &bob, &defaults).resets, [""; 0]);
         assert_eq!(steps(&bob, &bob, &defaults), Steps { resets: vec![], sets: vec![] });
+    }
+
+    #[test]
+    fn only_what_was_reset_comes_back() {
+        let start = of(&[("DateStyle", "German"), ("work_mem", "8MB"), ("a.b", "1")]);
+        // Of what is not reported only what is set is known.
+        let now = of(&[("DateStyle", "ISO, MDY")]);
+        let back = |set: &[&str]| came_back(&start, &now, set);
+        assert_eq!(back(&[]), [("DateStyle", "German"), ("work_mem", "8MB")]);
+        assert_eq!(back(&["datestyle"]), [("work_mem", "8MB")]);
+        assert_eq!(came_back(&start, &start, &[]), []);
     }
 
     #[test]

@@ -452,16 +452,20 @@ impl Plane {
             let wanted =
                 login.wish.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
             let settable = wanted.filter(|(name, _)| !backend::settings::read_only(name));
-            let settings = self.settings.intern(welcome.overlaid(settable));
+            let start = Settings::default().overlaid(settable);
+            let settings = self.settings.intern(welcome.overlaid(start.iter()));
+            let start = (start != Settings::default()).then(|| self.settings.intern(start));
             pool.last_greeting = Some(Greeting {
                 reported: parameter_statuses(&settings.restricted_to(welcome)),
                 wanted: login.wish.settings.clone(),
                 welcome: welcome.clone(),
                 settings,
+                start,
             });
         }
         let Some(greeting) = pool.last_greeting.take() else { return };
         client.settings = greeting.settings.clone();
+        client.start = greeting.start.clone();
         self.greet_with(slot, &greeting.reported);
         if let Some(pool) = self.pools.get_mut(self.clients[slot].pool as usize) {
             pool.last_greeting = Some(greeting);
@@ -610,7 +614,7 @@ impl Plane {
     }
 }
 
-fn parameter_statuses(settings: &Settings) -> Vec<u8> {
+pub(super) fn parameter_statuses(settings: &Settings) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, value) in settings.iter() {
         reply::put_parameter_status(&mut out, name, value);

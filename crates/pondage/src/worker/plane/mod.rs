@@ -357,6 +357,8 @@ pub struct Greeting {
     pub wanted: Vec<(String, String)>,
     pub welcome: Arc<Settings>,
     pub settings: Arc<Settings>,
+    /// Of them, those that are wanted.
+    pub start: Option<Arc<Settings>>,
     /// ParameterStatus messages.
     pub reported: Vec<u8>,
 }
@@ -581,6 +583,7 @@ impl Plane {
             rest: 0,
             rest_goes: Rest::Dropped,
             settings,
+            start: None,
             names: None,
             namings: None,
             batch_open: false,

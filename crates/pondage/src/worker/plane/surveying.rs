@@ -379,9 +379,13 @@ impl Plane {
         let surveys = &mut self.pools[conn.pool as usize].surveys;
         let defaults = conn.server.defaults.clone();
         let (mut found, mut reasons) = (Vec::new(), Vec::new());
+        let mut set = Vec::new();
         let (mut prepared, mut channels) = (Vec::new(), Vec::new());
         for row in &rows {
             let [Some(kind), Some(name), value] = &row[..] else { continue };
+            if kind == "s" {
+                set.push(name.as_str());
+            }
             match (kind.as_str(), value) {
                 ("s", Some(value)) if defaults.get(name).is_none() => {
                     found.push((name.as_str(), value.as_str()));
@@ -401,6 +405,7 @@ impl Plane {
         }
         if asked.meets(Kept::SETTINGS) {
             self.settings_surveyed(slot, server, &found);
+            self.come_back(slot, server, &set);
             self.compare_residents(server, &prepared, rows.len() < ROWS_MAX);
         }
         self.channels_found(slot, server, channels);
