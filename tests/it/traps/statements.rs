@@ -239,6 +239,17 @@ fn trap_08_a_duplicate_name_gives_42p05_and_the_session_lives_on() {
             assert_eq!(answered_alike(&mut direct, &mut client, &again, 1), "EZ");
         }
         assert_eq!(error_code(&first.answer(&mut client)), "42P05");
+        // So it is in a transaction that has failed, for what may end it.
+        for client in [&mut direct, &mut client] {
+            client.run("begin");
+            client.error("select 1 / 0");
+        }
+        let ends = Batch::new().parse("s", "rollback").sync();
+        assert_eq!(answered_alike(&mut direct, &mut client, &ends, 1), "EZ");
+        assert_eq!(error_code(&ends.answer(&mut client)), "42P05");
+        for client in [&mut direct, &mut client] {
+            client.run("rollback");
+        }
         let answer = run.answer(&mut client);
         assert_eq!(answer[1].values(), [Some("first".into())], "the first one stays");
     }

@@ -619,7 +619,8 @@ impl Postgres {
         if query.starts_with("syntax") {
             return self.error("42601", &format!("syntax error at \"{query}\""), false);
         }
-        if self.transaction == Transaction::Failed && !ends_transaction(&query) {
+        let is_allowed = query.is_empty() || ends_transaction(&query);
+        if self.transaction == Transaction::Failed && !is_allowed {
             return self.error("25P02", ABORTED, false);
         }
         if let Err((code, message)) = analyse(&query, false) {

@@ -20,6 +20,13 @@ pub(crate) const CHANNEL: &str = "channel ";
 /// So are its temporary tables.
 const TEMPORARY: &str = "temporary ";
 
+/// And the names of what is set in the session, also to what it was before.
+const SET: &str = "set ";
+
+fn mark_of(name: &str) -> String {
+    format!("{SET}{}", name.to_ascii_lowercase())
+}
+
 impl Postgres {
     pub(crate) fn row_description(&mut self, query: &str, format: i16) {
         let words: Vec<&str> = query.split_whitespace().collect();
@@ -152,7 +159,7 @@ impl Postgres {
             "set" => {
                 let value: Vec<&str> = words.iter().skip(2).copied().collect();
                 let value = value.strip_prefix(&["="]).unwrap_or(&value).join(" ");
-                set(&mut self.values, words.get(1).unwrap_or(&""), &value);
+                self.set_for_good(words.get(1).unwrap_or(&""), &value);
                 complete(&mut self.held, "SET");
             }
             "listen" => {
@@ -239,18 +246,28 @@ impl Postgres {
                 self.error("22023", &message, simple);
                 return Outcome::Failed;
             }
-            set(&mut self.values, &pair[0], &pair[1]);
+            self.set_for_good(&pair[0], &pair[1]);
         }
         reply::put_command_complete(&mut self.held, "SELECT 1");
         Outcome::Done
     }
 
-    /// The pooler's own: what is set and not reported.
+    fn set_for_good(&mut self, name: &str, value: &str) {
+        set(&mut self.values, name, value);
+        self.values.insert(mark_of(name), String::new());
+    }
+
+    /// The pooler's own: what is set.
     fn survey(&mut self, text: &str) {
         let reported =
             |name: &str| REPORTED.iter().any(|(known, _)| name.eq_ignore_ascii_case(known));
-        for (name, value) in self.values.iter().filter(|(name, _)| !reported(name)) {
-            if let Some(table) = name.strip_prefix(TEMPORARY) {
+        let is_set = |pair: &(&String, &String)| {
+            !reported(pair.0) || self.values.contains_key(&mark_of(pair.0))
+        };
+        for (name, value) in self.values.iter().filter(is_set) {
+            if name.starts_with(SET) {
+                continue;
+            } else if let Some(table) = name.strip_prefix(TEMPORARY) {
                 if text.contains("pg_catalog.pg_depend") {
                     let row = [Some("temporary".as_bytes()), Some(table.as_bytes()), None];
                     reply::put_data_row(&mut self.held, &row);
@@ -417,6 +434,7 @@ impl Postgres {
             self.values = self.session.clone();
             return;
         }
+        self.values.remove(&mark_of(name));
         let session = self.session.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         match session {
             Some((name, value)) => drop(self.values.insert(name.clone(), value.clone())),

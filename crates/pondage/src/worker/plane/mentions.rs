@@ -309,10 +309,8 @@ impl Plane {
     /// There is some statement of this name on the client's server.
     pub(super) fn bring_anything(&mut self, slot: u32, name: &[u8]) {
         let state = &self.servers[self.clients[slot].server].server;
-        // In a failed transaction nothing can be prepared, and nothing is looked at but whether a text
-        // can be read and ends it.
-        let may = !state.is_skipping() && state.batch_status() != Some(TxStatus::Failed);
-        if may && !state.residents.is_taken(name, state.batch()) {
+        // A text with nothing in it can be prepared in a failed transaction, too.
+        if !state.is_skipping() && !state.residents.is_taken(name, state.batch()) {
             self.bring(slot, name, Need::Anything, Fate::HideSuccess);
         }
     }

@@ -62,7 +62,8 @@ const KINDS: [(Kept, &str, &str, &str); 5] = [
            THEN ((classid::pg_catalog.int8 << 32) | objid::pg_catalog.int8)::pg_catalog.text \
            ELSE pg_catalog.format('(%s, %s)', classid::pg_catalog.int4, objid::pg_catalog.int4) \
          END AS thing FROM pg_catalog.pg_locks \
-         WHERE locktype = 'advisory' AND granted AND pid = pg_catalog.pg_backend_pid()",
+         WHERE locktype = 'advisory' AND granted AND pid = pg_catalog.pg_backend_pid() \
+         ORDER BY classid, objid",
     ),
     (Kept::LIBRARIES, "library", "LOAD", ""),
 ];
