@@ -184,7 +184,13 @@ fn trap_c18_memory_has_an_end() {
         }
     }
     assert!(place.figure("evicted_total") > 1000);
-    assert!(place.figure("entries") > 100);
+    // A mirror that is just being made takes room, and gives it back.
+    let mut id = 0;
+    wait::until("a hundred entries", || {
+        id = id % 4000 + 1;
+        (0..3).for_each(|_| drop(client.one(&format!("select s from wide where id = {id}"))));
+        place.figure("entries") > 100
+    });
     let grown = resident().saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes more are resident");
     // What is asked for all the time stays.
