@@ -75,12 +75,9 @@ impl Plane {
         conn.server.settings = both.clone();
         client.settings = both;
     }
-}
 
-/// RESET goes back to what a session was started with. That was the server's own, so what the
-/// client has come with is its own again from the next server on.
-impl Plane {
-    /// `set`: what is set in the session now.
+    /// RESET went back to what the session was started with, which is the server's own. What the
+    /// client has come with is its own again from the next server on. `set`: what is set now.
     pub(super) fn come_back(&mut self, slot: u32, server: u32, set: &[&str]) {
         let (client, conn) = (&self.clients[slot], &self.servers[server]);
         let Some(start) = client.start.clone() else { return };

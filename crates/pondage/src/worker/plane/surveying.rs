@@ -405,12 +405,14 @@ impl Plane {
         }
         if asked.meets(Kept::SETTINGS) {
             self.settings_surveyed(slot, server, &found);
-            self.come_back(slot, server, &set);
             self.compare_residents(server, &prepared, rows.len() < ROWS_MAX);
         }
         self.channels_found(slot, server, channels);
         self.clients[slot].hold = Hold::No;
         if self.pin(slot, server, asked, reasons) {
+            if asked.meets(Kept::SETTINGS) {
+                self.come_back(slot, server, &set);
+            }
             self.go_on(slot);
         }
     }
