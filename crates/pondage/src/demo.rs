@@ -148,6 +148,10 @@ fn welcome(addresses: &Addresses, directory: &str) -> String {
             "  redis-cli -u redis://{NAME}:{NAME}@{redis} --no-auth-warning HGETALL customer:1\n"
         );
     }
+    if let Some(link) = &addresses.dashboard {
+        text +=
+            &format!("  {link}    # the dashboard, in a browser; later log in as {NAME}, {NAME}\n");
+    }
     if let Some(http) = addresses.http {
         let http = reachable(http);
         text += &format!("  curl http://{http}/metrics\n  curl http://{http}/healthz\n");

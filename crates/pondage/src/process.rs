@@ -10,7 +10,7 @@ mod held;
 pub(crate) mod notify;
 mod takeover;
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -31,6 +31,7 @@ use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToControl, ToWorker};
 use crate::control::signals::Signals;
 use crate::control::{tls, Control};
+use crate::http::Site;
 use crate::link::Door;
 use crate::logging::{self, Logging};
 use crate::worker::plane::{Common, Setting};
@@ -141,6 +142,8 @@ pub struct Addresses {
     /// "127.0.0.1:6379"
     pub redis: Vec<String>,
     pub http: Option<std::net::SocketAddr>,
+    /// A link that logs in at the dashboard, once; none where it is not served.
+    pub dashboard: Option<String>,
 }
 
 fn run(
@@ -211,11 +214,12 @@ fn run(
         caches.clone(),
         began,
     ));
-    let door = Addresses {
+    let mut door = Addresses {
         postgres: addresses,
         proxied,
         redis,
         http: http.as_ref().and_then(|listener| listener.local_addr().ok()),
+        dashboard: None,
     };
     let tls_ready = listen_tls.is_some();
     let workers =
@@ -233,11 +237,13 @@ fn run(
         let process: Arc<dyn Process> = control.clone();
         let operator = Arc::new(Operator::new(process.clone()));
         tokio::spawn(signals.obey(control.clone(), operator.clone()));
-        let console = Console::new(operator);
+        let console = Console::new(operator.clone());
         tokio::spawn(control.clone().run(asked, console));
         if let Some(listener) = http {
             let listener = tokio::net::TcpListener::from_std(listener)?;
-            tokio::spawn(serve_http(listener, process, control.clone()));
+            let site = Arc::new(Site::new(process, operator));
+            door.dashboard = door.http.and_then(|address| site.link(address));
+            tokio::spawn(serve_http(listener, site, control.clone()));
         }
         for link in before {
             control.predecessors.add(link)?;
@@ -267,13 +273,9 @@ fn run(
     served
 }
 
-async fn serve_http(
-    listener: tokio::net::TcpListener,
-    process: Arc<dyn Process>,
-    control: Arc<Control>,
-) {
+async fn serve_http(listener: tokio::net::TcpListener, site: Arc<Site>, control: Arc<Control>) {
     let retired = async move { control.handed_over().await };
-    if let Err(error) = crate::http::serve(listener, process, retired).await {
+    if let Err(error) = crate::http::serve(listener, site, retired).await {
         tracing::error!(event = "http_failed", %error, "the HTTP door is closed");
     }
 }
@@ -415,6 +417,10 @@ fn announce(log: &Logging, door: &Addresses) {
     };
     let (proxied, redis) = (others(&door.proxied), others(&door.redis));
     let http = door.http.map_or_else(|| "off".to_owned(), |address| address.to_string());
+    // Logs are kept and sent away: only who sits before the process is told how to get in.
+    if let Some(link) = door.dashboard.as_ref().filter(|_| io::stderr().is_terminal()) {
+        log.announce("the dashboard, for one log-in", &[("event", "dashboard"), ("link", link)]);
+    }
     let pid = std::process::id().to_string();
     log.announce(
         "ready",

@@ -212,13 +212,17 @@ impl Gateway {
         self.console().table(&format!("show {what}"))
     }
 
-    /// A page of the HTTP door, with its head.
+    /// A page of the HTTP door, with its head, as `admin` sees it.
     ///
     /// # Errors
     /// The gateway is not there.
     pub fn page(&self, path: &str) -> io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.http_port))?;
-        let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        // `admin:admin secret`.
+        const BASIC: &str = "Authorization: Basic YWRtaW46YWRtaW4gc2VjcmV0";
+        let head = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\n{BASIC}\r\nConnection: close\r\n\r\n"
+        );
         stream.write_all(head.as_bytes())?;
         let mut page = String::new();
         stream.read_to_string(&mut page)?;

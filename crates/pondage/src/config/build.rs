@@ -192,6 +192,7 @@ impl Builder<'_> {
         };
         let (proxied, proxies) = self.proxied(&scope, &postgres, http);
         let values = self.values(&scope);
+        let http_names = values.names("http_names");
         let unix_socket_mode = match values.value("unix_socket_mode") {
             Some(Value::Permissions(bits)) => *bits,
             _ => default::UNIX_SOCKET_MODE,
@@ -217,6 +218,7 @@ impl Builder<'_> {
             proxies,
             redis,
             http,
+            http_names,
             tls,
             unix_socket_mode,
             unix_socket_group,

@@ -102,6 +102,8 @@ pub struct Listen {
     /// For Redis clients; none: there is no such door.
     pub redis: Vec<SocketAddr>,
     pub http: Option<SocketAddr>,
+    /// What browsers may call it, beside `localhost` and addresses.
+    pub http_names: Vec<String>,
     pub tls: ListenTls,
     /// Permission bits of Unix sockets, default 0o777 as PostgreSQL's.
     pub unix_socket_mode: u32,

@@ -385,7 +385,10 @@ pub static TABLE: &[Row] = &[
         "Where these proxies are: networks and addresses, such as `\"10.0.0.0/8\"`. Nobody else \
          may say where a client comes from."),
     fixed(row(LISTEN, "http", Kind::SocketAddress, Preset::Address(default::LISTEN_HTTP), &[],
-        "Address of metrics and health checks, or `\"off\"`.")),
+        "Address of metrics, health checks and the [dashboard](dashboard.md), or `\"off\"`. The \
+         dashboard is served on loopback addresses only.")),
+    row(LISTEN, "http_names", Kind::Names, Preset::NoNames, &[],
+        "Names that browsers may call the dashboard by, beside `localhost` and addresses."),
     fixed(row(LISTEN, "redis", Kind::SocketAddresses, Preset::Off, &[],
         "Addresses for Redis clients, such as `\"127.0.0.1:6379\"`, or `\"off\"`. With a \
          certificate in `[listen.tls]` they may speak TLS from their first byte.")),

@@ -267,6 +267,13 @@ impl Process for Fake {
         Box::pin(async move { judged })
     }
 
+    fn check_password<'a>(&'a self, user: &'a str, password: &'a str) -> Pending<'a, bool> {
+        Box::pin(async move {
+            let secret = self.config.secret(user);
+            secret.is_some_and(|secret| secret.check_plain(user, password.as_bytes()))
+        })
+    }
+
     fn procedures(&self) -> &Procedures {
         &self.procedures
     }

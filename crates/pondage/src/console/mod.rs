@@ -179,6 +179,9 @@ pub trait Process: Send + Sync + 'static {
         text: &'a str,
     ) -> Pending<'a, Result<Result<Arc<Cacheable>, String>, String>>;
 
+    /// Whether this is the password of a user whose secret is known here; false as well if none is.
+    fn check_password<'a>(&'a self, user: &'a str, password: &'a str) -> Pending<'a, bool>;
+
     /// Procedures that somebody has called, or asked about.
     fn procedures(&self) -> &Procedures;
 

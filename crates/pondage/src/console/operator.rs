@@ -20,7 +20,7 @@ use super::{columns, mirroring, procedures, Failure, Process, SetRefused};
 use crate::config::is_console;
 use crate::config::nearest::nearest;
 use crate::control::messages::{Command, ConsoleUser, ToWorker};
-use crate::worker::snapshot::PoolSnapshot;
+use crate::worker::snapshot::{Detail, PoolSnapshot};
 
 /// A worker's turn takes milliseconds; one that has not answered after this is stuck.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
@@ -113,6 +113,20 @@ impl Switches {
     }
 }
 
+/// What a SHOW needs of the workers beside their pools.
+fn detail(show: Show) -> Detail {
+    match show {
+        Show::Clients
+        | Show::Servers
+        | Show::Sockets
+        | Show::ActiveSockets
+        | Show::Users
+        | Show::Databases => Detail::CONNECTIONS,
+        Show::Queries | Show::ProxiedQueries | Show::Channels => Detail::STATEMENTS,
+        _ => Detail::POOLS,
+    }
+}
+
 impl Operator {
     pub fn new(process: Arc<dyn Process>) -> Operator {
         Operator {
@@ -126,6 +140,10 @@ impl Operator {
 
     pub fn process(&self) -> &dyn Process {
         &*self.process
+    }
+
+    pub fn uptime(&self) -> Duration {
+        self.began.elapsed()
     }
 
     fn now(&self) -> Moment {
@@ -146,7 +164,7 @@ impl Operator {
         loop {
             let period = self.process.config().telemetry.stats_period;
             tokio::time::sleep(period.max(Duration::from_secs(1))).await;
-            let view = view::look(self.process(), SNAPSHOT_WAIT).await;
+            let view = view::look(self.process(), SNAPSHOT_WAIT, Detail::POOLS).await;
             if view.silent.is_empty() {
                 let pools = view::pools(&view.workers);
                 let calls = procedures::calls(&self.process.procedures().list());
@@ -200,12 +218,12 @@ impl Operator {
         if columns::of_show(show).is_none() {
             return Err(none());
         }
-        let mut view = match show {
-            Show::Queries | Show::ProxiedQueries | Show::Channels => {
-                self.whole(view::look_at_queries(self.process(), SNAPSHOT_WAIT).await)?
-            }
-            _ => self.look().await?,
-        };
+        let view = self.whole(view::look(self.process(), SNAPSHOT_WAIT, detail(show)).await)?;
+        self.tables(who, view, &[show]).pop().map(|(_, table)| table).ok_or_else(none)
+    }
+
+    /// The tables of these SHOWs, of one moment; `view` has the detail that they need.
+    pub fn tables(&self, who: &ConsoleUser, mut view: View, shows: &[Show]) -> Vec<(Show, Table)> {
         let config = self.process.config();
         let pools = view::pools(&view.workers);
         let switches = self.switches().clone();
@@ -213,32 +231,26 @@ impl Operator {
         let mut caches = self.process.caches().all();
         let mut streams = self.process.streams();
         let mut procedures = self.process.procedures().list();
-        if !is_console(&who.database) {
-            caches.retain(|cache| cache.database == who.database);
-            streams.retain(|stream| stream.database == who.database);
-            procedures.retain(|procedure| procedure.database == who.database);
-            let queries = view.workers.iter_mut().map(|worker| &mut worker.queries);
-            queries.for_each(|rows| rows.retain(|row| row.database == who.database));
-            let channels = view.workers.iter_mut().map(|worker| &mut worker.channels);
-            channels.for_each(|rows| rows.retain(|row| row.database == who.database));
-            let held = view.workers.iter_mut().map(|worker| &mut worker.pins);
-            held.for_each(|rows| rows.retain(|row| row.database == who.database));
-        }
         let mut mirrors = mirroring::of(self.process());
         let mut pins = self.process.pins().all();
-        if !is_console(&who.database) {
-            mirrors.retain(|(database, _)| *database == who.database);
-            pins.retain(|pin| pin.database == who.database);
-        }
         let mut hosts = self.process.hosts();
-        if !is_console(&who.database) {
-            hosts.retain(|host| host.database == who.database);
-        }
         let mut look_ups = self.process.look_ups();
         if !is_console(&who.database) {
-            look_ups.retain(|row| row.database == who.database);
+            let own = who.database.as_str();
+            caches.retain(|cache| cache.database == own);
+            streams.retain(|stream| stream.database == own);
+            procedures.retain(|procedure| procedure.database == own);
+            mirrors.retain(|(database, _)| database == own);
+            pins.retain(|pin| pin.database == own);
+            hosts.retain(|host| host.database == own);
+            look_ups.retain(|row| row.database == own);
+            for worker in &mut view.workers {
+                worker.queries.retain(|row| row.database == own);
+                worker.channels.retain(|row| row.database == own);
+                worker.pins.retain(|row| row.database == own);
+            }
         }
-        let redis = self.process.redis(show == Show::RedisClients);
+        let redis = self.process.redis(shows.contains(&Show::RedisClients));
         let facts = Facts {
             config: &config,
             workers: &view.workers,
@@ -257,12 +269,12 @@ impl Operator {
             commands: self.commands.load(Ordering::Relaxed),
             now: self.now(),
         };
-        show::table(show, &facts).ok_or_else(none)
+        shows.iter().filter_map(|show| Some((*show, show::table(*show, &facts)?))).collect()
     }
 
     /// A view that no worker is missing from.
     pub(super) async fn look(&self) -> Result<View, Failure> {
-        self.whole(view::look(self.process(), SNAPSHOT_WAIT).await)
+        self.whole(view::look(self.process(), SNAPSHOT_WAIT, Detail::CONNECTIONS).await)
     }
 
     fn whole(&self, view: View) -> Result<View, Failure> {

@@ -170,9 +170,14 @@ pub(super) fn ratio(part: u64, whole: u64) -> Value {
 /// The upper bound of the bucket in which this share of the durations is reached, in microseconds.
 /// The last bucket has none: its lower bound stands for it. NULL without durations.
 pub(super) fn bound(time: &Histogram, percent: u64) -> Value {
+    quantile(time, percent).map_or(Value::Null, Value::from)
+}
+
+/// The same, as a number.
+pub fn quantile(time: &Histogram, percent: u64) -> Option<u64> {
     let count: u64 = time.buckets.iter().sum();
     if count == 0 {
-        return Value::Null;
+        return None;
     }
     let wanted = count.saturating_mul(percent).div_ceil(100);
     let mut below = 0;
@@ -181,8 +186,7 @@ pub(super) fn bound(time: &Histogram, percent: u64) -> Value {
         below >= wanted
     });
     let last = Histogram::BUCKETS - 2;
-    let bound = Histogram::bound_us(bucket.unwrap_or(last).min(last));
-    bound.map_or(Value::Null, Value::from)
+    Histogram::bound_us(bucket.unwrap_or(last).min(last))
 }
 
 #[cfg(test)]

@@ -434,7 +434,7 @@ impl Session {
 }
 
 /// The command tag; `rows` are those of this reply.
-fn tag(request: &Request, rows: usize) -> Cow<'static, str> {
+pub fn tag(request: &Request, rows: usize) -> Cow<'static, str> {
     match request {
         Request::Show(_) | Request::ShowSetting(_) => Cow::Borrowed("SHOW"),
         Request::Select(_) => Cow::Owned(format!("SELECT {rows}")),

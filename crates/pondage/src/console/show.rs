@@ -433,10 +433,10 @@ fn lists(facts: &Facts<'_>) -> Vec<Vec<Value>> {
         ("pools", count(facts.pools.len())),
         ("peer_pools", count(0)),
         ("free_clients", free("client")),
-        ("used_clients", sum(|worker| worker.clients.len())),
+        ("used_clients", sum(|worker| worker.clients_len)),
         ("login_clients", sum(|worker| worker.logging_in as usize)),
         ("free_servers", free("server")),
-        ("used_servers", sum(|worker| worker.servers.len())),
+        ("used_servers", sum(|worker| worker.servers_len)),
         // No cache of DNS answers, see `table`.
         ("dns_names", count(0)),
         ("dns_zones", count(0)),

@@ -9,7 +9,7 @@ use tokio::time::{timeout_at, Instant};
 use super::stats;
 use super::Process;
 use crate::control::messages::ToWorker;
-use crate::worker::snapshot::{PoolSnapshot, Shortage, WorkerSnapshot};
+use crate::worker::snapshot::{Detail, PoolSnapshot, Shortage, WorkerSnapshot};
 
 /// What the workers said.
 #[derive(Debug, Default)]
@@ -20,21 +20,12 @@ pub struct View {
 }
 
 /// Asks every worker at once and waits for `wait` at the most.
-pub async fn look(process: &dyn Process, wait: Duration) -> View {
-    ask(process, wait, false).await
-}
-
-/// The same, with the statements by shape.
-pub async fn look_at_queries(process: &dyn Process, wait: Duration) -> View {
-    ask(process, wait, true).await
-}
-
-async fn ask(process: &dyn Process, wait: Duration, queries: bool) -> View {
+pub async fn look(process: &dyn Process, wait: Duration, detail: Detail) -> View {
     let until = Instant::now() + wait;
     let asked: Vec<_> = (0..process.workers())
         .map(|worker| {
             let (reply, answer) = oneshot::channel();
-            process.send(worker, ToWorker::Snapshot { queries, reply });
+            process.send(worker, ToWorker::Snapshot { detail, reply });
             (worker, answer)
         })
         .collect();

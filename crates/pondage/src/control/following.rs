@@ -21,6 +21,7 @@ use super::mirroring::Maker;
 use super::Control;
 use crate::config::{Config, PoolConfig, Upstream};
 use crate::stream::{Options, Tap};
+use crate::worker::snapshot::Detail;
 
 /// The databases that are followed, or are about to be. Held for a change of the map, and while a
 /// stream is begun.
@@ -152,7 +153,7 @@ impl Control {
         for worker in &self.workers {
             let (reply, answer) = oneshot::channel();
             // They take messages in order.
-            worker.send(ToWorker::Snapshot { queries: false, reply });
+            worker.send(ToWorker::Snapshot { detail: Detail::POOLS, reply });
             // One that has ended asks for nothing.
             let _ = answer.await;
         }

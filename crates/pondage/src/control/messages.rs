@@ -21,7 +21,7 @@ use crate::hosts::{Replicas, Seat};
 use crate::link::{Door, Ends, Link};
 use crate::procedures::Running;
 use crate::route::Verdict;
-use crate::worker::snapshot::WorkerSnapshot;
+use crate::worker::snapshot::{Detail, WorkerSnapshot};
 use crate::worker::Listener;
 
 /// A connection on a worker; `generation` tells it from an earlier one in the same slot.
@@ -366,8 +366,7 @@ pub enum ToWorker {
         bytes: Vec<u8>,
     },
     Snapshot {
-        /// With the statements by shape: a copy of many texts.
-        queries: bool,
+        detail: Detail,
         reply: oneshot::Sender<Box<WorkerSnapshot>>,
     },
     /// Which calls are on their way in this database: with the process of PostgreSQL that has them.

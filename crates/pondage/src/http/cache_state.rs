@@ -57,7 +57,7 @@ fn objects(columns: Option<&[Column]>, rows: &[Vec<Field>]) -> Value {
     Value::Array(rows.iter().map(object).map(Value::Object).collect())
 }
 
-fn plain(value: &Field) -> Value {
+pub fn plain(value: &Field) -> Value {
     match value {
         Field::Null => Value::Null,
         Field::Int(number) => json!(number),

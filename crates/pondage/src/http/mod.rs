@@ -1,19 +1,18 @@
-//! The HTTP door: metrics, health and state. It reads; commands and the dashboard come later.
+//! The HTTP door: metrics and health for machines, the [`dashboard`] for people.
 //!
 //! | path | answer |
 //! |---|---|
 //! | `/metrics` | Prometheus text |
 //! | `/healthz` | 200 while every worker turns, else 503 |
 //! | `/readyz` | 200 while clients can be served, else 503, with reasons |
-//! | `/api/v1/state` | pools, workers and the read cache as JSON |
-//! | `/` | links |
+//! | all others | the dashboard and its API |
 
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{header, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -22,26 +21,37 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{watch, Semaphore};
 
-use crate::console::{view, Process};
+use crate::console::view;
+use crate::worker::snapshot::Detail;
 
+mod assets;
 mod cache_metrics;
 mod cache_state;
+mod dashboard;
 mod exposition;
+mod gate;
 mod host_metrics;
+mod live;
 mod lookup_metrics;
 mod metrics;
+mod overview;
 mod procedure_metrics;
 mod process;
 mod redis_metrics;
+mod refusal;
+mod sessions;
+mod site;
 mod state;
 
 use cache_metrics::Caches;
+use gate::Way;
+pub use site::Site;
 
 /// Connections at one time; more wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 256;
-/// A request's head, in bytes and in headers. No request here has a body.
+/// A request's head, in bytes and in headers.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;
 /// For the head of a request to arrive, the pause between two included.
@@ -53,34 +63,35 @@ const WORKER_WAIT: Duration = Duration::from_secs(1);
 /// After an accept that failed for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-type Door = Arc<dyn Process>;
+type Door = State<Arc<Site>>;
 
 /// The pages.
-pub fn router(process: Arc<dyn Process>) -> Router {
+fn router(site: Arc<Site>) -> Router {
     Router::new()
-        .route("/", get(links))
         .route("/metrics", get(metrics_page))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .route("/api/v1/state", get(state_page))
-        .fallback(not_found)
-        .with_state(process)
+        .merge(dashboard::router())
+        .with_state(site)
 }
 
 /// Serves until dropped, when open connections are closed, or until `retired`: then the listener
-/// is closed and those connections go on to their ends.
+/// is closed, and those connections end with the requests they are in.
 ///
 /// # Errors
 /// Those of the listener that do not pass.
 pub async fn serve(
     listener: TcpListener,
-    process: Arc<dyn Process>,
+    site: Arc<Site>,
     retired: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let mut retired = std::pin::pin!(retired);
-    let router = router(process);
+    let router = router(site.clone());
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (leaving, _) = watch::channel(false);
     let mut connections = tokio::task::JoinSet::new();
+    let mut keeper = tokio::task::JoinSet::new();
+    keeper.spawn(live::keep(site.clone()));
     loop {
         while connections.try_join_next().is_some() {}
         let Ok(place) = room.clone().acquire_owned().await else { return Ok(()) };
@@ -88,8 +99,12 @@ pub async fn serve(
             accepted = listener.accept() => accepted,
             () = &mut retired => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let accepted = accepted.and_then(|(stream, remote)| {
+            let way = Way { remote, local: stream.local_addr()? };
+            Ok((stream, way))
+        });
+        let (stream, way) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) if passes(&error) => {
                 tracing::warn!(event = "http_accept", %error);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -97,15 +112,19 @@ pub async fn serve(
             }
             Err(error) => return Err(error),
         };
-        let router = router.clone();
+        let (router, leave) = (router.clone().layer(Extension(way)), leaving.subscribe());
         connections.spawn(async move {
             let _place = place;
-            if tokio::time::timeout(CONNECTION_AGE_MAX, connection(stream, router)).await.is_err() {
+            let served = connection(stream, router, leave);
+            if tokio::time::timeout(CONNECTION_AGE_MAX, served).await.is_err() {
                 tracing::debug!(event = "http_closed", "a connection reached its age");
             }
         });
     }
     drop(listener);
+    keeper.abort_all();
+    site.live.end();
+    leaving.send_replace(true);
     while connections.join_next().await.is_some() {}
     Ok(())
 }
@@ -123,15 +142,26 @@ fn passes(error: &io::Error) -> bool {
     )
 }
 
-async fn connection(stream: TcpStream, router: Router) {
+async fn connection(stream: TcpStream, router: Router, mut leave: watch::Receiver<bool>) {
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WAIT)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
-        .await;
-    if let Err(error) = served {
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut served = std::pin::pin!(served);
+    let leaves = async move {
+        let _ = leave.wait_for(|leave| *leave).await;
+    };
+    let ended = tokio::select! {
+        ended = &mut served => ended,
+        // The next request is for the process that has taken over.
+        () = leaves => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = ended {
         tracing::debug!(event = "http_connection", %error);
     }
 }
@@ -147,26 +177,12 @@ fn json(status: StatusCode, value: &serde_json::Value) -> Response {
     page(status, "application/json", state::text(value))
 }
 
-async fn links() -> Response {
-    const LINKS: &str = concat!(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Pondage</title>\n",
-        "<h1>Pondage ",
-        env!("CARGO_PKG_VERSION"),
-        "</h1>\n<ul>\n",
-        "<li><a href=\"/metrics\">/metrics</a>: Prometheus metrics\n",
-        "<li><a href=\"/healthz\">/healthz</a>: does the process run\n",
-        "<li><a href=\"/readyz\">/readyz</a>: can it serve clients\n",
-        "<li><a href=\"/api/v1/state\">/api/v1/state</a>: pools, workers and the read cache as JSON\n",
-        "</ul>\n</html>\n"
-    );
-    page(StatusCode::OK, "text/html; charset=utf-8", LINKS.to_owned())
-}
-
-async fn metrics_page(State(process): State<Door>) -> Response {
-    let view = view::look(&*process, WORKER_WAIT).await;
+async fn metrics_page(State(site): Door) -> Response {
+    let process = &*site.process;
+    let view = view::look(process, WORKER_WAIT, Detail::POOLS).await;
     // Reading /proc blocks; a page without those figures is better than none.
     let usage = tokio::task::spawn_blocking(process::usage).await.unwrap_or_default();
-    let caches = Caches::of(&*process);
+    let caches = Caches::of(process);
     let redis = process.redis(false);
     let rooms = metrics::Rooms {
         caches: &caches,
@@ -179,23 +195,17 @@ async fn metrics_page(State(process): State<Door>) -> Response {
     page(StatusCode::OK, exposition::CONTENT_TYPE, body)
 }
 
-async fn healthz(State(process): State<Door>) -> Response {
-    let view = view::look(&*process, WORKER_WAIT).await;
+async fn healthz(State(site): Door) -> Response {
+    let process = &*site.process;
+    let view = view::look(process, WORKER_WAIT, Detail::POOLS).await;
     verdict(state::health(&view))
 }
 
-async fn readyz(State(process): State<Door>) -> Response {
-    let view = view::look(&*process, WORKER_WAIT).await;
+async fn readyz(State(site): Door) -> Response {
+    let process = &*site.process;
+    let view = view::look(process, WORKER_WAIT, Detail::POOLS).await;
     let redis = process.redis(false);
     verdict(state::readiness(&view, redis.as_ref(), process.condition(), &process.config()))
-}
-
-async fn state_page(State(process): State<Door>) -> Response {
-    let view = view::look(&*process, WORKER_WAIT).await;
-    let mut state = state::state(&view, process.condition());
-    let caches = Caches::of(&*process);
-    state["cache"] = cache_state::cache(&process.config(), &caches, &process.pins().all());
-    json(StatusCode::OK, &state)
 }
 
 fn verdict(result: Result<serde_json::Value, serde_json::Value>) -> Response {
@@ -205,10 +215,7 @@ fn verdict(result: Result<serde_json::Value, serde_json::Value>) -> Response {
     }
 }
 
-async fn not_found() -> Response {
-    let body = "There is no such page. See / for those there are.\n";
-    page(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", body.to_owned())
-}
-
+#[cfg(test)]
+mod dashboard_tests;
 #[cfg(test)]
 mod tests;

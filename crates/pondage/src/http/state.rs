@@ -1,6 +1,6 @@
 //! `/api/v1/state`, `/healthz` and `/readyz`: JSON made of the workers' snapshots.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{json, Value};
 
@@ -10,6 +10,9 @@ use crate::console::view::{self, View};
 use crate::console::Condition;
 use crate::worker::redis::Snapshot;
 use crate::worker::snapshot::{PinSnapshot, PoolSnapshot};
+
+/// Who waits longer for a server is worth a word.
+const WAIT_LONG: Duration = Duration::from_secs(1);
 
 /// What the process is and does, pool by pool.
 pub fn state(view: &View, condition: Condition) -> Value {
@@ -22,8 +25,8 @@ pub fn state(view: &View, condition: Condition) -> Value {
                 "worker": worker.worker,
                 "turns": worker.turns,
                 "logging_in": worker.logging_in,
-                "clients": worker.clients.len(),
-                "servers": worker.servers.len(),
+                "clients": worker.clients_len,
+                "servers": worker.servers_len,
             })
         })
         .collect();
@@ -145,6 +148,38 @@ pub fn readiness(
         return Ok(json!({ "status": "ready" }));
     }
     Err(json!({ "status": "not ready", "reasons": reasons }))
+}
+
+/// How the process is, in a sentence: the worst first.
+pub fn sentence(
+    view: &View,
+    redis: Option<&Snapshot>,
+    condition: Condition,
+    config: &Config,
+) -> Value {
+    let pools = view::pools(&view.workers);
+    let clients: u32 = pools.iter().map(view::clients).sum();
+    let servers: u32 = pools.iter().map(view::servers).sum();
+    let waiting: u32 = pools.iter().map(|pool| pool.cl_waiting).sum();
+    let longest = pools.iter().map(|pool| pool.maxwait).max().unwrap_or_default();
+    let paused = pools.iter().find(|pool| pool.paused);
+    let (ok, sentence) = match readiness(view, redis, condition, config) {
+        Err(why) => {
+            let reasons = why["reasons"].as_array().into_iter().flatten();
+            let reasons: Vec<&str> = reasons.filter_map(Value::as_str).collect();
+            (false, format!("Clients can't be served: {}.", reasons.join("; ")))
+        }
+        Ok(_) if paused.is_some() => {
+            let database = paused.map_or("", |pool| pool.database.as_str());
+            (false, format!("{database} is paused: {waiting} clients wait for RESUME."))
+        }
+        Ok(_) if longest >= WAIT_LONG => {
+            let seconds = longest.as_secs_f64();
+            (false, format!("{waiting} clients wait for a server, one for {seconds:.1} s."))
+        }
+        Ok(_) => (true, format!("All is well: {clients} clients share {servers} servers.")),
+    };
+    json!({ "ok": ok, "sentence": sentence })
 }
 
 fn out_of_reach(database: &str, pools: &[PoolSnapshot]) -> Option<String> {

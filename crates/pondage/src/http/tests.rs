@@ -3,7 +3,9 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
+use crate::config::Config;
 use crate::console::fixture::{self, Fake, Inbox};
+use crate::console::operator::Operator;
 use crate::console::Condition;
 use crate::worker::snapshot::WorkerSnapshot;
 
@@ -12,15 +14,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A door with one worker, and that worker's messages.
 async fn open() -> (SocketAddr, Arc<Fake>, Inbox, tokio::task::JoinHandle<io::Result<()>>) {
-    let (fake, mut inboxes) = Fake::new(fixture::config(), 1);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, fake, inbox, _, door) = open_with("127.0.0.1:0", fixture::config()).await;
+    (address, fake, inbox, door)
+}
+
+type Opened = (SocketAddr, Arc<Fake>, Inbox, Arc<Site>, tokio::task::JoinHandle<io::Result<()>>);
+
+pub async fn open_with(at: &str, config: Config) -> Opened {
+    let (fake, mut inboxes) = Fake::new(config, 1);
+    let listener = TcpListener::bind(at).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let door = tokio::spawn(serve(listener, fake.clone(), std::future::pending()));
-    (address, fake, inboxes.remove(0), door)
+    let site = Arc::new(Site::new(fake.clone(), Arc::new(Operator::new(fake.clone()))));
+    let door = tokio::spawn(serve(listener, site.clone(), std::future::pending()));
+    (address, fake, inboxes.remove(0), site, door)
 }
 
 /// Sends bytes and reads until the other side closes.
-async fn talk(address: SocketAddr, sent: &[u8]) -> String {
+pub async fn talk(address: SocketAddr, sent: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(sent).await.unwrap();
     let mut got = Vec::new();
@@ -29,12 +39,12 @@ async fn talk(address: SocketAddr, sent: &[u8]) -> String {
 }
 
 async fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     split(&talk(address, request.as_bytes()).await)
 }
 
 /// Status, head and body.
-fn split(answer: &str) -> (u16, String, String) {
+pub fn split(answer: &str) -> (u16, String, String) {
     let (head, body) = answer.split_once("\r\n\r\n").expect("a whole answer");
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     (status, head.to_lowercase(), body.to_owned())
@@ -55,14 +65,9 @@ async fn every_page_answers_over_a_socket() {
 
     assert_eq!(get(address, "/healthz").await.0, 200);
     assert_eq!(get(address, "/readyz").await.0, 200);
-    let (status, head, body) = get(address, "/api/v1/state").await;
+    let (status, head, body) = get(address, "/").await;
     assert_eq!(status, 200);
-    assert!(head.contains("content-type: application/json"), "{head}");
-    let state: serde_json::Value = serde_json::from_str(&body).unwrap();
-    assert_eq!(state["pools"][0]["database"], "app");
-    let (status, _, body) = get(address, "/").await;
-    assert_eq!(status, 200);
-    assert!(body.contains("href=\"/metrics\""), "{body}");
+    assert!(head.contains("content-type: text/html") && body.contains("Pondage"), "{head}");
     assert_eq!(get(address, "/nothing").await.0, 404);
     door.abort();
 }
@@ -94,7 +99,7 @@ async fn a_connection_serves_several_requests() {
     let (address, _, inbox, door) = open().await;
     fixture::answer_snapshots(inbox, WorkerSnapshot::default());
     let one = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
-    let last = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let last = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let got = talk(address, format!("{one}{one}{last}").as_bytes()).await;
     assert_eq!(got.matches("HTTP/1.1 200 OK").count(), 3, "{got}");
     door.abort();

@@ -13,7 +13,7 @@ pub mod shapes;
 mod sides;
 pub mod slots;
 pub mod snapshot;
-mod suspects;
+pub mod suspects;
 mod terms;
 pub mod transport;
 pub mod worth;

@@ -16,6 +16,9 @@ use crate::route::{Way, Why};
 pub struct WorkerSnapshot {
     pub worker: u8,
     pub pools: Vec<PoolSnapshot>,
+    /// Clients that have logged in, and servers; whether or not they were asked for one by one.
+    pub clients_len: usize,
+    pub servers_len: usize,
     pub clients: Vec<ConnectionSnapshot>,
     pub servers: Vec<ConnectionSnapshot>,
     pub pins: Vec<PinSnapshot>,
@@ -30,6 +33,22 @@ pub struct WorkerSnapshot {
     /// Who has servers; nobody while no client waits.
     pub holders: Vec<Holder>,
     pub now: Moment,
+}
+
+/// What a snapshot holds beside the pools: each is a copy of many texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Detail {
+    /// Clients and servers one by one.
+    pub connections: bool,
+    /// Statements by shape, and channels.
+    pub statements: bool,
+}
+
+impl Detail {
+    pub const POOLS: Detail = Detail { connections: false, statements: false };
+    pub const CONNECTIONS: Detail = Detail { connections: true, statements: false };
+    pub const STATEMENTS: Detail = Detail { connections: false, statements: true };
+    pub const ALL: Detail = Detail { connections: true, statements: true };
 }
 
 /// A row of SHOW QUERIES: the statements of one shape in one pool.

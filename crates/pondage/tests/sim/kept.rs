@@ -17,6 +17,7 @@ use pondage::config::Definition as Named;
 use pondage::control::caches::Registry;
 use pondage::control::messages::{OpenError, PoolName, ToWorker};
 use pondage::route::Verdict;
+use pondage::worker::snapshot::Detail;
 use rand::Rng;
 use tokio::sync::oneshot;
 
@@ -371,7 +372,7 @@ impl World {
     pub(crate) fn mirrored(&mut self) -> u64 {
         let of_each = self.planes.iter_mut().flat_map(|plane| {
             let (reply, mut snapshot) = oneshot::channel();
-            plane.control(ToWorker::Snapshot { queries: false, reply });
+            plane.control(ToWorker::Snapshot { detail: Detail::POOLS, reply });
             snapshot.try_recv().expect("a snapshot").pools
         });
         of_each.map(|pool| pool.totals.cached.mirrored).sum()

@@ -14,6 +14,7 @@ use pondage::control::messages::{Command, Ref, ToWorker};
 use pondage::link::Ends;
 use pondage::session::client::{Hold, NONE};
 use pondage::worker::plane::{Common, Place, Plane, ServerParts, Setting};
+use pondage::worker::snapshot::Detail;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::sync::oneshot;
@@ -313,7 +314,7 @@ impl World {
                 )?;
             }
             let (reply, mut snapshot) = oneshot::channel();
-            plane.control(ToWorker::Snapshot { queries: true, reply });
+            plane.control(ToWorker::Snapshot { detail: Detail::ALL, reply });
             let snapshot = snapshot.try_recv().expect("a snapshot");
             check(snapshot.logging_in == 0, "clients are logging in")?;
             for pool in &snapshot.pools {

@@ -69,9 +69,9 @@ impl Plane {
                 }
             }
             ToWorker::CacheReply { client, bytes } => self.cache_reply(client, &bytes),
-            ToWorker::Snapshot { queries, reply } => {
+            ToWorker::Snapshot { detail, reply } => {
                 self.tell_counted();
-                let _ = reply.send(Box::new(self.snapshot(queries)));
+                let _ = reply.send(Box::new(self.snapshot(detail)));
             }
             ToWorker::Running { database, reply } => {
                 // Who asked may have given up.

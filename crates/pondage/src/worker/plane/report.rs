@@ -8,11 +8,12 @@ use crate::link::Ends;
 use crate::session::client::{Client, Hold, Phase, NONE};
 use crate::worker::shapes::Shape;
 use crate::worker::snapshot::{
-    ConnectionSnapshot, MemorySnapshot, PoolSnapshot, QuerySnapshot, ReadSnapshot, WorkerSnapshot,
+    ConnectionSnapshot, Detail, MemorySnapshot, PoolSnapshot, QuerySnapshot, ReadSnapshot,
+    WorkerSnapshot,
 };
 
 impl Plane {
-    pub(super) fn snapshot(&self, queries: bool) -> WorkerSnapshot {
+    pub(super) fn snapshot(&self, detail: Detail) -> WorkerSnapshot {
         let rows = self.pools.iter().enumerate().map(|(at, pool)| self.pool_row(at, pool));
         let mut pools: Vec<PoolSnapshot> = rows.collect();
         for (_, client) in self.clients.iter().filter(|(_, client)| client.listens.is_some()) {
@@ -23,22 +24,34 @@ impl Plane {
         WorkerSnapshot {
             worker: self.worker,
             pools,
-            clients: self
-                .clients
-                .iter()
-                .filter_map(|(slot, client)| self.client_row(slot, client))
-                .collect(),
-            servers: self.servers.iter().map(|(slot, conn)| self.server_row(slot, conn)).collect(),
+            clients: match detail.connections {
+                true => self.client_rows(),
+                false => Vec::new(),
+            },
+            servers: match detail.connections {
+                true => self.server_rows(),
+                false => Vec::new(),
+            },
+            clients_len: self.clients.iter().filter(|(_, client)| is_in(client)).count(),
+            servers_len: self.servers.len(),
             pins: self.pin_rows(),
             memory: self.memory(),
-            queries: if queries { self.queries() } else { Vec::new() },
-            channels: if queries { self.channels() } else { Vec::new() },
+            queries: if detail.statements { self.queries() } else { Vec::new() },
+            channels: if detail.statements { self.channels() } else { Vec::new() },
             turns: self.turns,
             logging_in: self.logging_in,
             holders: self.holders(),
             now: self.now,
             refused: self.refused.iter().map(|(code, count)| (code.clone(), *count)).collect(),
         }
+    }
+
+    fn client_rows(&self) -> Vec<ConnectionSnapshot> {
+        self.clients.iter().filter_map(|(slot, client)| self.client_row(slot, client)).collect()
+    }
+
+    fn server_rows(&self) -> Vec<ConnectionSnapshot> {
+        self.servers.iter().map(|(slot, conn)| self.server_row(slot, conn)).collect()
     }
 
     fn queries(&self) -> Vec<QuerySnapshot> {
@@ -252,4 +265,9 @@ pub(super) fn cut(mut text: String) -> String {
         text.push_str(" ...");
     }
     text
+}
+
+/// A client that has a row: it has logged in and is not about to go.
+fn is_in(client: &Client) -> bool {
+    matches!(client.phase, Phase::Pooled | Phase::AwaitWelcome(_) | Phase::Console(_))
 }
