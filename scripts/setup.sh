@@ -90,6 +90,8 @@ if [ "$for_what" = test ]; then
     want node nodejs
     want npm npm
     want javac openjdk-17-jdk-headless
+    # The dashboard is looked at in a browser.
+    want chromium chromium
     want mvn maven
     want go golang-go
     # psycopg2's source package asks it where PostgreSQL is.

@@ -12,8 +12,9 @@ use std::time::Duration;
 use rustix::process::{kill_process_group, Pid, Signal};
 
 use crate::kit::cluster::{APP, APP_PASSWORD};
+use crate::kit::gateway::{binary, ADMIN, ADMIN_PASSWORD};
 use crate::kit::place::{build_directory, workspace};
-use crate::kit::{cluster, wait, Config, Gateway};
+use crate::kit::{cluster, wait, Config, Gateway, WireClient};
 
 /// Most of the time a suite may take, the download of its driver included.
 const LIMIT: Duration = Duration::from_secs(400);
@@ -69,6 +70,46 @@ fn run(language: &str, variables: &[(&str, &str)]) {
             panic!("{} still ran after {LIMIT:?}", script.display());
         }
     }
+}
+
+/// Not a driver, but run by Node and from npm as well: the dashboard in a browser.
+#[test]
+#[ignore = "needs Chromium, Node and npm: make test-drivers"]
+fn the_dashboard_in_chromium() {
+    let database = cluster().database();
+    let table = "create table shelf(id int primary key, n int not null);
+        insert into shelf select id, id * 2 from generate_series(0, 19) id";
+    WireClient::login(&cluster().address(), APP, APP_PASSWORD, &database.name).run(table);
+    let config = Config::of(&database)
+        .set("cache.mode", "manual")
+        .set("cache.user", APP)
+        .set("auth.stats_users", ["looker"])
+        .set("users.looker.password", "looker secret");
+    let gateway = Gateway::start(config);
+    let variables = [
+        ("PGHOST", "127.0.0.1".to_owned()),
+        ("PGPORT", gateway.port.to_string()),
+        ("PGUSER", APP.to_owned()),
+        ("PGPASSWORD", APP_PASSWORD.to_owned()),
+        ("PGDATABASE", database.name.clone()),
+        ("DASHBOARD", format!("http://127.0.0.1:{}/", gateway.http_port)),
+        ("ADMIN", ADMIN.to_owned()),
+        ("ADMIN_PASSWORD", ADMIN_PASSWORD.to_owned()),
+        ("STATS", "looker".to_owned()),
+        ("STATS_PASSWORD", "looker secret".to_owned()),
+        ("GATEWAY_PID", gateway.pid().to_string()),
+        ("GATEWAY_PROGRAM", binary().display().to_string()),
+        ("GATEWAY_FILE", gateway.file().display().to_string()),
+        (
+            "SCREENSHOTS",
+            match std::env::var_os("UPDATE_DOCS") {
+                Some(_) => workspace().join("docs/images").display().to_string(),
+                None => String::new(),
+            },
+        ),
+    ];
+    let variables: Vec<_> = variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    run("browser", &variables);
 }
 
 #[test]

@@ -31,6 +31,18 @@ macro_rules! files {
 
 const FILES: &[(&str, &[u8])] = files! {
     "/" "index.html"
+    "/assets/api.js" "api.js"
+    "/assets/app.js" "app.js"
+    "/assets/chart.js" "chart.js"
+    "/assets/dialog.js" "dialog.js"
+    "/assets/format.js" "format.js"
+    "/assets/icon.svg" "icon.svg"
+    "/assets/pages.js" "pages.js"
+    "/assets/style.css" "style.css"
+    "/assets/table.js" "table.js"
+    "/assets/vendor/preact-htm.js" "vendor/preact-htm.js"
+    "/assets/vendor/uplot.css" "vendor/uplot.css"
+    "/assets/vendor/uplot.js" "vendor/uplot.js"
 };
 
 static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
@@ -125,6 +137,20 @@ mod tests {
         assert_eq!(served, paths);
         let packed: usize = ASSETS.iter().map(|asset| asset.packed.len()).sum();
         assert!(packed <= BYTES_MAX, "{packed} bytes, packed");
+    }
+
+    #[test]
+    fn files_of_others_are_as_their_packages_have_them() {
+        let list = include_str!("../../dashboard/vendor/README.md");
+        let others: Vec<_> = FILES.iter().filter(|(path, _)| path.contains("/vendor/")).collect();
+        assert!(!others.is_empty());
+        for (path, bytes) in others {
+            let digest = Sha256::digest(bytes);
+            let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            let name = path.rsplit('/').next().expect("a name");
+            let line = list.lines().find(|line| line.starts_with(&format!("| {name} |")));
+            assert!(line.is_some_and(|line| line.contains(&digest)), "{name}: {digest}");
+        }
     }
 
     #[test]

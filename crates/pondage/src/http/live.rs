@@ -34,6 +34,7 @@ const TABLES: &[Show] = &[
     Show::Pins,
     Show::Hosts,
     Show::Queries,
+    Show::ProxiedQueries,
     Show::Coalesce,
     Show::Caches,
     Show::Mirrors,
