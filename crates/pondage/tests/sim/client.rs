@@ -76,8 +76,6 @@ pub struct Arrival {
     pub time: u64,
     /// The state of the data.
     pub state: u64,
-    /// The newest state that somebody had heard of as done.
-    pub heard: u64,
     /// Definitions that somebody had heard of.
     pub defined: usize,
 }

@@ -3,7 +3,8 @@
 //!
 //! An answer must be that of one state of the data. Which states are allowed is what the cache
 //! promises: none older than what its client has done or been shown, than what anybody had heard of
-//! as done, or what others could see, when its statement came, or than `max_lag`.
+//! as done, or what others could see, when its statement came, or than `max_lag`. Of what others have
+//! done counts what they have heard of: not what somebody else has done before, beside the gateway.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::AddAssign;
@@ -47,8 +48,8 @@ pub(crate) struct Kept {
     pulses: BTreeMap<(usize, u32), Pulse>,
     /// Somebody waits for what a stream has just told.
     woken: Arc<AtomicBool>,
-    /// States that somebody has heard of as done, and definitions, of each database.
-    heard: HashMap<String, u64>,
+    /// States that somebody has heard of as done, and when, and definitions, of each database.
+    heard: HashMap<String, BTreeMap<u64, u64>>,
     defined: HashMap<String, usize>,
     pub(crate) tally: Counts,
 }
@@ -255,9 +256,8 @@ impl World {
     pub(crate) fn arrived(&mut self, client: usize, bytes: usize) {
         let client = &mut self.clients[client];
         let state = self.kept.data.get(&client.database).map_or(0, |data| data.borrow().state);
-        let heard = self.kept.heard.get(&client.database).copied().unwrap_or(0);
         let defined = self.kept.defined.get(&client.database).copied().unwrap_or(0);
-        client.arrive(bytes, Arrival { time: self.now, state, heard, defined });
+        client.arrive(bytes, Arrival { time: self.now, state, defined });
     }
 
     /// A client has heard something.
@@ -278,7 +278,7 @@ impl World {
                 };
                 client.floor = client.floor.max(state);
                 let heard = self.kept.heard.entry(client.database.clone()).or_default();
-                *heard = (*heard).max(state);
+                heard.entry(state).or_insert(self.now);
                 let defined = database.definitions_at(state);
                 client.defined = client.defined.max(defined);
                 let all = self.kept.defined.entry(client.database.clone()).or_default();
@@ -318,7 +318,10 @@ impl World {
         let from = match caching.freshness {
             "bounded" => lag,
             "strict" => client.floor.max(arrival.state),
-            _ => client.floor.max(lag).max(arrival.heard),
+            _ => {
+                let heard = self.kept.heard.get(&client.database);
+                heard_of(heard, asked, arrival, client.floor.max(lag), &database)
+            }
         };
         let mut states = database.changes_of(&asked.read, from);
         states.insert(from);
@@ -416,4 +419,19 @@ fn judge_definitions<'a>(
     }
     client.defined = client.defined.max(defined - own);
     Ok(found)
+}
+
+/// The newest state that somebody had heard of when the statement came, and that is another one to
+/// it, if that is newer than `from`.
+fn heard_of(
+    heard: Option<&BTreeMap<u64, u64>>,
+    asked: &Asked,
+    arrival: Arrival,
+    from: u64,
+    database: &Database,
+) -> u64 {
+    let newer = heard.into_iter().flat_map(|heard| heard.range(from + 1..).rev());
+    let mut known = newer.filter(|(_, time)| **time <= arrival.time).map(|(state, _)| *state);
+    let at = |state| database.at(&asked.read, state, &asked.own);
+    known.find(|state| at(*state) != at(state - 1)).unwrap_or(from)
 }
