@@ -1,6 +1,6 @@
 //! What is wanted of mirrors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -36,7 +36,8 @@ pub struct Wish {
 pub(super) struct Aim {
     pub definition: Definition,
     pub indexes: BTreeMap<i16, Vec<i16>>,
-    pub pinned: bool,
+    /// The columns that a command or the configuration wants, if any does.
+    pub named: BTreeSet<i16>,
 }
 
 impl Wish {
@@ -62,9 +63,14 @@ impl Wish {
 impl Aim {
     pub(super) fn new(wanted: &Wanted, pinned: bool) -> Aim {
         let indexes = BTreeMap::new();
-        let mut aim = Aim { definition: wanted.definition.clone(), indexes, pinned };
-        aim.add_indexes(wanted);
+        let named = BTreeSet::new();
+        let mut aim = Aim { definition: wanted.definition.clone(), indexes, named };
+        aim.add_rest(wanted, pinned);
         aim
+    }
+
+    pub(super) fn is_pinned(&self) -> bool {
+        !self.named.is_empty()
     }
 
     /// Takes what another wish wants as well. Of a table that has changed meanwhile the later one
@@ -74,12 +80,12 @@ impl Aim {
             *self = Aim::new(wanted, pinned);
             return;
         }
-        self.pinned |= pinned;
-        self.add_indexes(wanted);
+        self.add_rest(wanted, pinned);
     }
 
-    fn add_indexes(&mut self, wanted: &Wanted) {
+    fn add_rest(&mut self, wanted: &Wanted, pinned: bool) {
         let columns = &wanted.definition.columns;
+        self.named.extend(columns.iter().filter(|_| pinned).map(|column| column.attnum));
         let number = |place: &u16| columns.get(usize::from(*place)).map(|column| column.attnum);
         for (column, sums) in &wanted.indexes {
             let Some(column) = number(column) else { continue };

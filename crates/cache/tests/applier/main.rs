@@ -8,7 +8,7 @@ use cache::apply::{Applier, SUBTRANSACTIONS_MAX, TAGS_OF_ALL_MAX, TAGS_OF_ONE_MA
 use cache::mirror::budget::Budget;
 use cache::mirror::class::{Class, Collation};
 use cache::mirror::definition::{Column, Definition};
-use cache::mirror::held::State;
+use cache::mirror::held::{MirrorInfo, State};
 use cache::mirror::wish::{Wanted, Wish};
 use cache::recipe::{Form, Precise, Recipe, Signature, Source, TableDeps, Value, Values};
 use cache::shared::{Shared, Snapshot};
@@ -101,25 +101,57 @@ impl Followed {
 
     /// Somebody wants a mirror of this table, and the applier follows it from now on.
     fn mirror(&mut self, oid: u32) -> Arc<Wish> {
-        let column = Column {
-            name: "id".to_owned(),
-            attnum: 1,
+        let wish = self.wish(oid, &["id"], true);
+        self.arrange();
+        wish
+    }
+
+    /// `columns`: the key, and more.
+    fn wish(&self, oid: u32, columns: &[&str], pinned: bool) -> Arc<Wish> {
+        let column = |(place, name): (usize, &&str)| Column {
+            name: (*name).to_owned(),
+            attnum: i16::try_from(place + 1).expect("a few"),
             type_oid: oid::INT4,
             type_modifier: -1,
             class: Class::of(oid::INT4),
             collation: Collation::Ordered,
-            not_null: true,
+            not_null: place == 0,
             labels: Arc::from([]),
         };
         let (schema, name) = ("public".to_owned(), format!("t{oid}"));
-        let (columns, identity) = (vec![column], vec![0]);
+        let (columns, identity) = (columns.iter().enumerate().map(column).collect(), vec![0]);
         let definition = Definition { oid, filenode: 1, schema, name, columns, identity };
         let wanted = Wanted { definition, indexes: Vec::new() };
-        let wish = Arc::new(Wish::new(vec![wanted], true, NOW));
+        let wish = Arc::new(Wish::new(vec![wanted], pinned, NOW));
         self.shared.mirrors.wish(&wish);
+        wish
+    }
+
+    /// The thread that makes mirrors looks, and the applier.
+    fn arrange(&mut self) {
         self.shared.mirrors.arrange(NOW, |_| true);
         self.applier.look();
-        wish
+    }
+
+    /// Makes the mirror that is to be copied, of a table without rows. False: there is none.
+    fn make(&mut self) -> bool {
+        self.settle("900:900:");
+        let Some(mut copy) = self.shared.mirrors.next_copy() else { return false };
+        copy.began("900:900:", self.lsn).expect("a snapshot");
+        self.shared.mirrors.loaded(copy.finish().expect("an empty table"));
+        self.settle("900:900:");
+        self.shared.mirrors.stand(NOW);
+        true
+    }
+
+    /// The columns of all mirrors, and which do not answer yet.
+    fn mirrors(&self) -> Vec<String> {
+        let info = self.shared.mirrors.info();
+        let waits = |state| if state == State::Ready { "" } else { ", waits" };
+        let show = |one: MirrorInfo| one.columns.join(" ") + waits(one.state);
+        let mut all: Vec<String> = info.into_iter().map(show).collect();
+        all.sort();
+        all
     }
 
     /// PostgreSQL shows what this snapshot sees.
@@ -186,6 +218,50 @@ fn a_mirror_is_not_made_of_a_transaction_that_was_told_in_part_before() {
     db.shared.mirrors.stand(NOW);
     let [info] = &db.shared.mirrors.info()[..] else { panic!("one mirror") };
     assert!(matches!(info.state, State::Failed { .. }), "{:?}", info.state);
+}
+
+/// Columns that were named, and are not any more, go: whoever looks at a mirror while its wish is
+/// replaced, in whatever order the old one ends and the new one comes.
+#[test]
+fn a_mirror_whose_columns_are_named_anew_is_made_anew() {
+    for old_lives in [false, true] {
+        let mut db = Followed::new();
+        let mut old = Some(db.wish(ALONE, &["id", "n"], true));
+        db.arrange();
+        assert!(db.make());
+        assert_eq!(db.mirrors(), ["id n"]);
+        if !old_lives {
+            old.take();
+        }
+        let _new = db.wish(ALONE, &["id"], true);
+        db.arrange();
+        if old_lives {
+            assert!(!db.make(), "both are wanted");
+            old.take();
+            db.arrange();
+        }
+        // The old one answers until the new one does.
+        assert_eq!(db.mirrors(), ["id n", "id, waits"]);
+        assert!(db.make());
+        assert_eq!(db.mirrors(), ["id"]);
+        db.arrange();
+        assert!(!db.make(), "once");
+    }
+}
+
+#[test]
+fn columns_that_statements_want_of_a_mirror_that_was_named_stay() {
+    let mut db = Followed::new();
+    let _named = db.wish(ALONE, &["id"], true);
+    db.arrange();
+    assert!(db.make());
+    let statement = db.wish(ALONE, &["id", "n"], false);
+    db.arrange();
+    assert!(db.make());
+    drop(statement);
+    db.arrange();
+    assert!(!db.make(), "it may come again");
+    assert_eq!(db.mirrors(), ["id n"]);
 }
 
 #[test]

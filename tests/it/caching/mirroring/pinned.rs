@@ -87,6 +87,11 @@ fn a_configuration_adds_tables_and_takes_them_away_by_reload() {
     are_ready(&place, &all);
     configure(&place, &[]);
     are_ready(&place, &[("public.t", "id, s", "300")]);
+    for (columns, known) in [("", "id, n, s"), (" columns (n)", "id, n"), (" columns (s)", "id, s")]
+    {
+        client.run(&format!("mirror table t{columns}"));
+        are_ready(&place, &[("public.t", known, "300")]);
+    }
     client.run("drop mirror t");
     are_ready(&place, &[]);
 }

@@ -35,6 +35,8 @@ const BACKLOG_SHORT: usize = 64;
 pub(super) struct Making {
     mirror: u64,
     aim: Aim,
+    /// Whether it is now; `aim` is what it was begun for.
+    pinned: bool,
     definition: Arc<Definition>,
     /// The generation of [`Follows`] with which it came.
     since: u64,
@@ -124,7 +126,7 @@ impl Making {
     }
 
     pub(super) fn is_pinned(&self) -> bool {
-        self.aim.pinned
+        self.pinned
     }
 
     pub(super) fn is_copying(&self) -> bool {
@@ -258,11 +260,11 @@ impl Mirrors {
             let tables = self.look();
             for standing in tables.iter() {
                 let aim = aims.iter().find(|aim| aim.definition.oid == standing.oid());
-                if let Some(aim) = aim.filter(|aim| aim.pinned != standing.pinned) {
-                    pinned.push((standing.oid(), aim.pinned));
+                if let Some(aim) = aim.filter(|aim| aim.is_pinned() != standing.pinned) {
+                    pinned.push((standing.oid(), aim.is_pinned()));
                 }
                 match aim {
-                    Some(aim) if places(standing.table.definition(), &aim.definition).is_some() => {
+                    Some(aim) if standing.is_as_wanted(aim) => {
                         covered.insert(standing.oid());
                     }
                     // It answers until there is another, unless the table has changed.
@@ -284,7 +286,7 @@ impl Mirrors {
             let wanted =
                 aim.is_some_and(|aim| places(&making.definition, &aim.definition).is_some());
             let keep = wanted && !covered.contains(&making.table());
-            making.aim.pinned = aim.is_some_and(|aim| aim.pinned);
+            making.pinned = aim.is_some_and(Aim::is_pinned);
             *bytes -= if keep { 0 } else { making.bytes };
             begun |= !keep;
             if keep {
@@ -307,6 +309,7 @@ impl Mirrors {
             let blocks = (0, 0);
             let new = Making {
                 mirror,
+                pinned: aim.is_pinned(),
                 aim,
                 definition,
                 since,
@@ -345,9 +348,9 @@ impl Mirrors {
         let tables = self.look();
         for aim in &mut aims {
             let of = |one: &&Standing| one.oid() == aim.definition.oid;
-            let Some(known) = tables.iter().find(of) else { continue };
-            let known = known.table.definition();
-            if places(known, &aim.definition).is_none() {
+            let Some(standing) = tables.iter().find(of) else { continue };
+            let known = standing.table.definition();
+            if places(known, &aim.definition).is_none() && !standing.is_named_anew(aim) {
                 add_columns(&mut aim.definition, known);
             }
         }
@@ -484,8 +487,8 @@ impl Mirrors {
             let Some(one) = making.remove(&mirror) else { return Ok(()) };
             failures.remove(&one.table());
             let Loaded { table, charge, .. } = loaded;
-            let pinned = one.aim.pinned;
-            let before = self.write().put(Standing { mirror, table, charge, pinned });
+            let (pinned, named) = (one.pinned, one.aim.named);
+            let before = self.write().put(Standing { mirror, table, charge, pinned, named });
             self.follow_all(&queue);
             drop(queue);
             drop(before);

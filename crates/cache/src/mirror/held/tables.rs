@@ -1,6 +1,6 @@
 //! The mirrors that answer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, RwLockReadGuard};
 
 use foldhash::fast::RandomState;
@@ -12,6 +12,7 @@ use super::super::definition::Definition;
 use super::super::feed::Open;
 use super::super::run::View;
 use super::super::table::{Broken, Field, Table};
+use super::super::wish::{places, Aim};
 
 pub(super) const TOO_MUCH: &str = "it does not fit into cache.mirror_memory";
 
@@ -28,6 +29,8 @@ pub(super) struct Standing {
     pub table: Table,
     pub charge: Charge,
     pub pinned: bool,
+    /// The columns that were named when it was begun ([`Aim::named`]).
+    pub named: BTreeSet<i16>,
 }
 
 /// The tables, which do not change as long as this lives.
@@ -58,6 +61,19 @@ impl Reading<'_> {
 impl Standing {
     pub(super) fn oid(&self) -> u32 {
         self.table.definition().oid
+    }
+
+    /// Whether other columns are named by now, so that only what is wanted counts. What statements
+    /// want and want no longer stays: they may come again.
+    pub(super) fn is_named_anew(&self, aim: &Aim) -> bool {
+        aim.is_pinned() && aim.named != self.named
+    }
+
+    /// Whether it has all that is wanted, and nothing that was named before and is not any more.
+    pub(super) fn is_as_wanted(&self, aim: &Aim) -> bool {
+        let (own, wanted) = (self.table.definition(), &aim.definition);
+        let more = own.columns.len() > wanted.columns.len();
+        places(own, wanted).is_some() && !(more && self.is_named_anew(aim))
     }
 }
 
