@@ -106,6 +106,40 @@ fn each_database_knows_its_own_users_and_their_dates() {
     }
 }
 
+/// As one that has a certificate instead, say.
+#[test]
+fn a_role_without_a_password_comes_in_where_none_is_asked_for() {
+    let database = with_users("one");
+    database
+        .run("insert into secrets values ('bare', null, 'infinity'), ('old', null, 'yesterday')");
+    for method in ["trust", "scram", "md5", "password"] {
+        let config = add(base(), &database)
+            .set("auth.method", method)
+            .set("auth.known_only", true)
+            .set("auth.query", QUERY)
+            .set("auth.query_user", SUPERUSER);
+        let gateway = Gateway::start(config);
+        let_in(&gateway, ("ann", "one"), &database.name);
+        let trusts = method == "trust";
+        match trusts {
+            true => let_in(&gateway, ("bare", ""), &database.name),
+            false => {
+                for password in ["x", "one", "md5"] {
+                    let complaint = refused(&gateway, ("bare", password), &database.name);
+                    let stranger = refused(&gateway, ("nobody", password), &database.name);
+                    assert_eq!(complaint.code, "28P01", "{method}: {complaint:?}");
+                    let told = complaint.message.replace("bare", "nobody");
+                    assert_eq!(told, stranger.message, "it says nothing about who exists");
+                }
+            }
+        }
+        for who in ["nobody", "past", "old"] {
+            let complaint = refused(&gateway, (who, "one"), &database.name);
+            assert_eq!(complaint.hint.contains("P0331"), trusts, "{complaint:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_wrong_with_one_databases_query_is_told_and_is_no_others_trouble() {
     let good = with_users("good");

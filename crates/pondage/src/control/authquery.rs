@@ -47,7 +47,9 @@ const LIMIT_DEFAULT: Duration = Duration::from_secs(15);
 /// What there is to say of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookedUp {
-    /// `None` when there is no such user, or none that may log in now.
+    /// There is such a user, and it may log in now.
+    pub known: bool,
+    /// `None` when there is no such user, or one whom no password proves.
     pub secret: Option<Secret>,
     /// It was found, or asked for, a while ago.
     pub kept: bool,
@@ -151,7 +153,10 @@ impl AuthQueries {
             cache: query.cache,
         };
         let name = (Arc::new(key), user);
-        let found = |found: Found, kept| LookedUp { secret: found.now(), kept };
+        let found = |found: Found, kept| {
+            let Found { known, secret, .. } = found.now();
+            LookedUp { known, secret, kept }
+        };
         match self.secrets.ask(&name, again, Instant::now()) {
             Ask::Known(known) => Ok(found(known, true)),
             Ask::Full => Err(format!("more than {ENTRIES_MAX} users wait to be looked up")),
@@ -483,7 +488,7 @@ fn check(statement: &Statement) -> Result<(), String> {
 
 /// What the rows say of `user`. A secret that is another's is none of his.
 fn found(rows: &[Row], user: &str) -> Answer {
-    let nobody = Found { secret: None, until: None };
+    let nobody = Found::nobody();
     let row = match rows {
         [] => return Ok(nobody),
         [row] => row,
@@ -498,13 +503,12 @@ fn found(rows: &[Row], user: &str) -> Answer {
         }
         Some(_) => {}
     }
-    let Some(stored) = row.try_get::<_, Option<&str>>(1).map_err(unreadable)? else {
-        return Ok(nobody);
-    };
+    // A role without a password may come by a certificate.
+    let stored = row.try_get::<_, Option<&str>>(1).map_err(unreadable)?;
     let until = match row.columns().len() {
         ..=2 => None,
         _ => row.try_get::<_, Option<Until>>(2).map_err(unreadable)?,
     };
-    let secret = Secret::parse(stored).map_err(|error| error.to_string())?;
-    Ok(Found { secret: Some(secret), until })
+    let secret = stored.map(Secret::parse).transpose().map_err(|error| error.to_string())?;
+    Ok(Found { known: true, secret, until })
 }

@@ -21,16 +21,24 @@ pub const ENTRIES_MAX: usize = 10_000;
 /// What a look-up has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// None: there is no such user.
+    /// There is such a user.
+    pub known: bool,
+    /// None: no password is right.
     pub secret: Option<Secret>,
     pub until: Option<Until>,
 }
 
 impl Found {
-    /// The secret, if it is valid now.
-    pub fn now(self) -> Option<Secret> {
-        let past = self.until.is_some_and(|until| until.is_past(SystemTime::now()));
-        self.secret.filter(|_| !past)
+    pub fn nobody() -> Found {
+        Found { known: false, secret: None, until: None }
+    }
+
+    /// What holds now: nobody is known by a secret that is not valid any more.
+    pub fn now(self) -> Found {
+        match self.until.is_some_and(|until| until.is_past(SystemTime::now())) {
+            true => Found::nobody(),
+            false => self,
+        }
     }
 }
 
@@ -196,7 +204,7 @@ mod tests {
     }
 
     fn found(password: &str) -> Found {
-        Found { secret: Some(Secret::Plain(password.to_owned())), until: None }
+        Found { known: true, secret: Some(Secret::Plain(password.to_owned())), until: None }
     }
 
     fn is_look_up(ask: &Ask) -> bool {
@@ -269,7 +277,7 @@ mod tests {
     #[test]
     fn names_that_nobody_has_do_not_fill_the_memory() {
         let (secrets, now) = (Secrets::default(), Instant::now());
-        let nobody = Ok(Found { secret: None, until: None });
+        let nobody = Ok(Found::nobody());
         for stranger in 0..ENTRIES_MAX * 2 {
             let name = name(&format!("stranger {stranger}"));
             assert!(is_look_up(&secrets.ask(&name, false, now)));
@@ -301,7 +309,7 @@ mod tests {
             let until = Until(micros as i64 + seconds * 1_000_000);
             Found { until: Some(until), ..found("right") }
         };
-        assert_eq!(until(60).now(), found("right").secret);
-        assert_eq!(until(-1).now(), None);
+        assert_eq!(until(60).now().secret, found("right").secret);
+        assert_eq!(until(-1).now(), Found::nobody());
     }
 }

@@ -92,8 +92,8 @@ mod tests {
                     auth_query_user = \"r\"\n[databases.\"*\"]\n[users.a]\n";
         let config = Config::from_text(text).expect("valid");
         let tallies = Tallies::default();
-        let (asked, known) =
-            (LookedUp { secret: None, kept: false }, LookedUp { secret: None, kept: true });
+        let answer = |kept| LookedUp { known: false, secret: None, kept };
+        let (asked, known) = (answer(false), answer(true));
         for name in ["app", "x", "y", "pgbouncer"] {
             tallies.count(&config, name, &Ok(asked.clone()));
         }

@@ -96,7 +96,12 @@ async fn a_look_up_finds_secrets_and_honours_valid_until() {
     }
     for user in ["past", "nologin", "nobody", "", "x' OR true --"] {
         assert!(!asking.knows(user).await, "{user}");
+        assert!(!asking.look_up(user, false).await.expect("answer").known, "{user}");
     }
+    // Who has no password is somebody.
+    asking.server.run("CREATE ROLE bare LOGIN").await;
+    let bare = LookedUp { known: true, secret: None, kept: false };
+    assert_eq!(asking.look_up("bare", false).await, Ok(bare));
 
     // One connection serves many at once, and another replaces it when it is lost.
     let many = (0..200).map(|_| asking.ask("scram"));

@@ -280,8 +280,9 @@ impl Plane {
     }
 
     /// What the user's secret is, at its log-in or after a wrong proof.
-    fn looked_up(&mut self, slot: u32, LookedUp { secret, kept }: LookedUp) {
+    fn looked_up(&mut self, slot: u32, LookedUp { known, secret, kept }: LookedUp) {
         let Phase::LoggingIn(login) = &mut self.clients[slot].phase else { return };
+        login.must_be_known &= !known;
         if login.may_have_changed() {
             self.clients[slot].hold = Hold::No;
             let Phase::LoggingIn(login) = &mut self.clients[slot].phase else { return };
