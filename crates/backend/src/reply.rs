@@ -119,6 +119,8 @@ pub struct Request {
     pub repeats: bool,
     /// If what it names was planned for something else, its owner has it prepared anew.
     pub replans: bool,
+    /// For now it ends in a Flush: where it is to be sent again, its owner has to send a Sync first.
+    pub flushes: bool,
     /// So many CopyDone or CopyFail were sent behind it before the server said that it copies in.
     pub(crate) copies_ended: u8,
 }
@@ -138,6 +140,7 @@ impl Request {
             guest: Guest::No,
             repeats: false,
             replans: false,
+            flushes: false,
             copies_ended: 0,
         }
     }
@@ -160,6 +163,11 @@ impl Request {
     /// Its owner has the statement prepared anew when its plan does not fit any more.
     pub fn replanning(self, replans: bool) -> Request {
         Request { replans, ..self }
+    }
+
+    /// Nothing of its owner's is behind it but a Flush.
+    pub fn flushing(self, flushes: bool) -> Request {
+        Request { flushes, ..self }
     }
 
     /// It prepares, closes or needs this statement on the server.
@@ -204,6 +212,8 @@ pub enum Event<'a> {
     Ready(TxStatus),
     /// In place of `Ready`: its statement came to nothing.
     Again(Again),
+    /// [`Event::Again`] will follow when the owner has sent a Sync, of which its client has not heard.
+    Unended,
     /// A Sync of the owner's that a COPY was thought to ignore has been answered.
     ReadyUnasked(TxStatus),
     /// Statement mode: the batch is answered but a transaction is open; its ReadyForQuery was

@@ -70,6 +70,29 @@ def test_prepared_statements_survive_a_change_of_servers():
     asyncio.run(body())
 
 
+def test_a_text_that_others_have_prepared_is_prepared_after_ddl():
+    async def body():
+        clients = [await connect() for _ in range(4)]
+        table, kind = ("t_" + uuid.uuid4().hex for _ in range(2))
+        first = clients[0]
+        await first.execute(f"create type {kind} as enum ('a')")
+        await first.execute(f"create table {table}(a int); insert into {table} values (1)")
+        texts = {f"select * from {table}": [], f"select 'a'::{kind}, $1::{kind}": ["a"]}
+        for client in clients[:2]:
+            for text, values in texts.items():
+                await client.fetchrow(text, *values)
+        await first.execute(f"alter table {table} add b int")
+        await first.execute(f"drop type {kind}; create type {kind} as enum ('a')")
+        # Without a word of plans that are older than they are.
+        for client in clients[2:]:
+            for text, values in texts.items():
+                assert len(await client.fetchrow(text, *values)) == 2
+        await first.execute(f"drop table {table}; drop type {kind}")
+        await asyncio.gather(*(client.close() for client in clients))
+
+    asyncio.run(body())
+
+
 @run
 async def test_types_make_the_round_trip(conn, table):
     await conn.execute(KINDS.format(table=table))

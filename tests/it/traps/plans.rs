@@ -179,6 +179,66 @@ fn trap_02_who_asks_what_the_rows_look_like_does_not_notice() {
     assert_eq!(servers.gateway.figure("pondage_client_errors_total"), 0);
 }
 
+/// As asyncpg prepares: it reads the description before it ends the batch.
+#[test]
+fn trap_02_who_asks_with_a_flush_what_the_rows_look_like_does_not_notice() {
+    let mut servers = servers();
+    let again = "drop table if exists kinds cascade; drop type if exists kind cascade;
+        create type kind as enum ('a'); create table kinds as select 'a'::kind as k;";
+    let made = format!("{again} grant all on kinds to \"{APP}\"");
+    servers.database.run(&made);
+    let sqls: [(&str, &[&str]); 3] = [
+        (SQL, &[]),
+        ("select * from kinds", &[]),
+        ("select $1::text::kind, $2::kind", &["a", "a"]),
+    ];
+    let prepare = |name: &str, sql: &str| Batch::new().parse(name, sql).describe(name).flush();
+    let run = |name: &str, values: &[&str]| Batch::new().bind(name, values).execute().sync();
+    let prepares = |client: &mut WireClient, name: &str, (sql, values): (&str, &[&str])| {
+        prepare(name, sql).to(client);
+        let answer: Vec<Message> = (0..3).map(|_| client.message()).collect();
+        assert_eq!(tags(&answer), "1tT", "{sql}: {answer:?}");
+        assert_eq!(tags(&run(name, values).answer(client)), "2DCZ", "{sql}");
+    };
+    for server in [0, 1] {
+        servers.only(server);
+        for sql in sqls {
+            prepares(&mut servers.client(), "s", sql);
+        }
+    }
+    servers.database.run("alter table plans add b int");
+    servers.database.run(&made);
+    let mut waits = servers.client();
+    for (change, server) in [0, 1, 0].into_iter().enumerate() {
+        servers.only(server);
+        let mut client = servers.client();
+        for (number, sql) in sqls.into_iter().enumerate() {
+            prepares(&mut client, &format!("s{number}"), sql);
+        }
+        // With an end of its own close behind it, in a piece of its own.
+        servers.database.run(&format!("alter table plans add c{change} int"));
+        prepare("w", SQL).to(&mut waits);
+        Batch::new().sync().to(&mut waits);
+        let answer = waits.until_ready();
+        assert!(["1tTZ", "1tEZ", "1EZ"].contains(&&*tags(&answer)), "{answer:?}");
+        waits.run("deallocate w");
+    }
+    assert!(servers.gateway.figure("pondage_replanned_total") >= 3);
+
+    // In a transaction it is told, and its batch ends with its own Sync.
+    servers.only(1);
+    prepares(&mut servers.client(), "s", sqls[0]);
+    servers.database.run("alter table plans add d int");
+    let mut client = servers.client();
+    client.run("begin; select 1");
+    prepare("t", SQL).to(&mut client);
+    let answer: Vec<Message> = (0..2).map(|_| client.message()).collect();
+    assert_eq!(tags(&answer), "1t");
+    assert_eq!(error_code(&Batch::new().sync().answer(&mut client)), "0A000");
+    client.run("rollback");
+    assert_eq!(tags(&run("t", &[]).answer(&mut client)), "2DCZ");
+}
+
 #[test]
 fn trap_02_what_may_mean_something_else_is_told() {
     let mut servers = servers();

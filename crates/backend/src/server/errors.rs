@@ -56,6 +56,9 @@ impl Server {
                 Rejects::For(again) => {
                     self.parameters.clear();
                     self.rejected = Some(again);
+                    if head.flushes {
+                        replies.event(head.owner, Event::Unended);
+                    }
                     self.withheld =
                         (head.guest == Guest::No).then(|| message(messages::tag::ERROR, body));
                     Verdict::Drop
@@ -79,7 +82,10 @@ impl Server {
 
     /// Whether the owner of a request that failed is told.
     fn rejects(&self, head: Request, error: &[u8]) -> Rejects {
-        if head.replans && !self.begun && staleness(head, error) == Some(Stale::Unusable) {
+        // Behind a Flush more may have come.
+        let alone = !head.flushes || self.queue.len() == 1;
+        let replans = head.replans && alone && !self.begun;
+        if replans && staleness(head, error) == Some(Stale::Unusable) {
             return Rejects::For(Again::Stale);
         }
         if head.guest == Guest::No && !self.yields {

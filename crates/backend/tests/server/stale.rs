@@ -61,6 +61,39 @@ fn a_description_that_comes_to_nothing_is_told_to_nobody() {
     assert_eq!(to.tags(A), "1tEZ", "another error");
 }
 
+/// A Describe and a Flush: the owner sends the Sync when it is told to.
+#[test]
+fn a_description_that_was_flushed_waits_for_a_sync_that_its_client_does_not_know_of() {
+    let describe = || Request::forward(A, Kind::Describe).of(7).replanning(true).flushing(true);
+    let asked = |server: &mut Server, to: &mut Recorder| {
+        let made = Fate::Made(Made::ParseComplete);
+        server.push(Request::with_fate(A, Kind::Parse, made), to);
+        server.push(describe(), to);
+    };
+    let answer = stale(Answer::new().say("t", ""), ROUTINE);
+    let (mut server, mut to) = at_every_split(asked, answer).expect("a sound answer");
+    assert_eq!((to.tags(A), to.told(A)), ("1".to_owned(), vec!["Stale(7)", "Unended"]));
+    assert!(server.is_quiet() && server.is_skipping());
+    ask(&mut server, &mut to, A, &[Kind::Sync]);
+    server.receive(&Answer::new().say("Z", "").0, &mut to).expect("a sound answer");
+    assert_eq!(to.tags(A), "1");
+    assert_eq!(to.told(A), ["Stale(7)", "Unended", "Again(Stale)"]);
+    assert_eq!(server.take_withheld()[0], tag::ERROR);
+
+    // Its own Sync, or more, is on its way already: it is told.
+    for more in [Kind::Sync, Kind::Execute] {
+        let asked = |server: &mut Server, to: &mut Recorder| {
+            server.push(describe(), to);
+            ask(server, to, A, &[more]);
+        };
+        let answer = stale(Answer::new(), ROUTINE);
+        let answer = if more == Kind::Sync { answer.say("Z", "") } else { answer };
+        let (_, to) = at_every_split(asked, answer).expect("a sound answer");
+        assert!(to.tags(A).starts_with('E'), "{more:?}");
+        assert_eq!(to.told(A)[..2], ["Stale(7)", "Error"], "{more:?}");
+    }
+}
+
 #[test]
 fn with_more_behind_it_its_owner_is_told_after_all() {
     let asked = |server: &mut Server, to: &mut Recorder| {

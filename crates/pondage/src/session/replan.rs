@@ -11,14 +11,21 @@ use wire::pg::frontend::{self, tag, BindTail, Target};
 
 use super::unit::Messages;
 
-/// Whether `bytes` are a whole request of one prepared statement, from Bind or Describe to Sync, with
-/// nothing behind it, that means the same to its client whatever its rows look like. `types` are
-/// those of its Parse; `described`: whether the client has been told of others.
+/// Whether `bytes` are a whole request of one prepared statement, from Bind or Describe to Sync, or
+/// its Describe and a Flush, with nothing behind it, that means the same to its client whatever its
+/// rows look like. `types` are those of its Parse; `described`: whether the client has been told of
+/// others.
 pub fn is_safe(bytes: &[u8], types: &[u8], described: impl FnOnce() -> bool) -> bool {
     let Some(bound) = described_itself(bytes) else { return false };
     let Some(values) = bound else { return true };
     let Ok(tail) = frontend::bind_tail(values) else { return false };
     tail.results.len() <= 2 && (are_declared(&tail, types) || !described())
+}
+
+/// Whether such a request leaves its batch open: drivers that prepare so end it with the first run.
+pub fn flushes(bytes: &[u8]) -> bool {
+    let mut messages = Messages(bytes);
+    std::iter::from_fn(|| messages.next()).any(|(tag, _)| tag == tag::FLUSH)
 }
 
 /// The end of its Bind, if it has one. None: it is something else.
@@ -42,6 +49,9 @@ fn described_itself(bytes: &[u8]) -> Option<Option<&[u8]>> {
             }
             tag::EXECUTE => continue,
             tag::SYNC => return (described && messages.0.is_empty()).then_some(bound),
+            tag::FLUSH if described && bound.is_none() && messages.0.is_empty() => {
+                return Some(None)
+            }
             _ => return None,
         };
         if *name.get_or_insert(statement) != statement {
@@ -95,7 +105,31 @@ mod tests {
         let mut asks = Vec::new();
         put_describe(&mut asks, Target::Statement, b"s");
         put_sync(&mut asks);
-        assert!(is_safe(&asks, NONE));
+        assert!(is_safe(&asks, NONE) && !flushes(&asks));
+    }
+
+    /// As asyncpg prepares. What runs is not repeated: it may go on behind the Flush.
+    #[test]
+    fn a_description_may_be_repeated_that_is_flushed_with_nothing_behind_it() {
+        let mut asks = Vec::new();
+        put_describe(&mut asks, Target::Statement, b"s");
+        for cut in 0..asks.len() {
+            assert!(!is_safe(&asks[..cut], NONE), "cut at {cut}");
+        }
+        put_flush(&mut asks);
+        assert!(is_safe(&asks, NONE) && flushes(&asks));
+        for more in [put_flush, put_sync] {
+            let mut more_behind = asks.clone();
+            more(&mut more_behind);
+            assert!(!is_safe(&more_behind, NONE));
+        }
+        let mut runs = request(&[], described);
+        runs.truncate(runs.len() - 5);
+        put_flush(&mut runs);
+        assert!(!is_safe(&runs, NONE));
+        let mut only = Vec::new();
+        put_flush(&mut only);
+        assert!(!is_safe(&only, NONE));
     }
 
     #[test]

@@ -13,8 +13,10 @@
 //! could not do better with the old one. But who has it keeps it: its client may have been told of
 //! those types, and goes on to send values of them.
 
+use backend::reply::{Kind, Owner, Request};
 use backend::statement::Statement;
 use wire::pg::backend::{self as reply, TxStatus};
+use wire::pg::frontend;
 
 use super::statements::Named;
 use super::{Plane, ServerConn};
@@ -112,14 +114,34 @@ impl Plane {
         }
     }
 
+    /// The client has flushed what is to be sent again, and hears nothing of its error. PostgreSQL
+    /// looks at nothing before a Sync, so one is sent that is none of the client's; nothing of the
+    /// client's gets behind it.
+    pub(super) fn end_flushed(&mut self, slot: u32, server: u32) {
+        let client = &mut self.clients[slot];
+        client.batch_open = false;
+        client.hold = Hold::Uncertain;
+        self.send(server, Request::forward(Owner(slot), Kind::Sync), frontend::put_sync);
+    }
+
     /// The client's request is sent again on the same server.
     pub(super) fn replan(&mut self, slot: u32, server: u32) {
         let (client, conn) = (&mut self.clients[slot], &mut self.servers[server]);
         let waits = client.rest > 0 || client.batch_open || client.hold == Hold::SetUp;
+        let flushes = replan::flushes(&conn.request.bytes);
+        if flushes && client.hold == Hold::Uncertain {
+            client.hold = Hold::No;
+        }
         let error = conn.server.take_withheld();
         if waits || !conn.server.is_quiet() {
             // What has come behind it in the meantime is not put in front of it.
             self.pools[client.pool as usize].totals.errors += 1;
+            if flushes {
+                // Its own Sync is still to come.
+                client.skips = true;
+                self.tell(slot, |out| out.extend_from_slice(&error));
+                return self.resume_later(slot);
+            }
             self.tell(slot, |out| {
                 out.extend_from_slice(&error);
                 reply::put_ready(out, TxStatus::Idle);

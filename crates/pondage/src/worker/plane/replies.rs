@@ -28,6 +28,7 @@ pub(super) enum Happened {
     Prepared,
     Dropped { all: bool, discard: bool },
     Again(Again),
+    Unended,
     Redefined,
     Defined,
     Notified,
@@ -77,6 +78,7 @@ impl Replies for Sink<'_> {
                 Happened::Dropped { all: tag != b"DEALLOCATE", discard: tag == b"DISCARD ALL" }
             }
             Event::Again(again) => Happened::Again(again),
+            Event::Unended => Happened::Unended,
             Event::Redefined => Happened::Redefined,
             Event::Defined => Happened::Defined,
             Event::Notified => Happened::Notified,
@@ -221,6 +223,7 @@ impl Plane {
             Happened::Prepared => self.prepared_by_sql(slot, server),
             Happened::Dropped { all, discard } => self.dropped(slot, server, all, discard),
             Happened::Again(Again::Stale) if client.unit.is_none() => self.replan(slot, server),
+            Happened::Unended => self.end_flushed(slot, server),
             Happened::Again(Again::Elsewhere) => self.ask_at_home(slot, server),
             Happened::Again(again) => self.unit_again(slot, again),
             Happened::Stale(statement) => self.went_stale(slot, statement),

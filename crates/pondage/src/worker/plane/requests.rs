@@ -22,6 +22,7 @@ use crate::session::client::{Hold, Phase, Rest, NONE};
 use crate::session::explain;
 use crate::session::login::Refused;
 use crate::session::names::Unnamed;
+use crate::session::replan;
 
 /// The head of a long message: a statement name and a portal name have to be within it.
 const HEAD_BYTES: usize = 3 * NAME_BYTES_MAX;
@@ -606,8 +607,9 @@ impl Plane {
                     names.described(name);
                 }
                 let server = self.clients[slot].server;
+                let flushes = replans && replan::flushes(bytes);
                 let request = Request::forward(Owner(slot), Kind::Describe).of(named.id());
-                self.send(server, request.replanning(replans), |out| {
+                self.send(server, request.replanning(replans).flushing(flushes), |out| {
                     named.with(|name| frontend::put_describe(out, Target::Statement, name));
                 });
                 Taken::Bytes(header.total)
