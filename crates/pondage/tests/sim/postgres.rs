@@ -8,7 +8,7 @@
 //! Source: PostgreSQL docs, "Message Flow"; `PostgresMain` in postgres.c, `CopyGetData` in
 //! copyfromparse.c.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use wire::pg::backend::{self as reply, tag as say, ErrorReply, TxStatus};
 use wire::pg::frame;
@@ -186,6 +186,8 @@ pub struct Postgres {
     /// What became of rows, for the world to look at.
     pub(crate) deeds: Vec<Deed>,
     pub(crate) statements: BTreeMap<Vec<u8>, String>,
+    /// Those whose rows would look otherwise now.
+    pub(crate) stale: BTreeSet<Vec<u8>>,
     pub(crate) portals: BTreeMap<Vec<u8>, Portal>,
     pub(crate) skips: bool,
     pub(crate) copy: Option<CopyIn>,
@@ -235,6 +237,7 @@ impl Postgres {
             local: Vec::new(),
             deeds: Vec::new(),
             statements: BTreeMap::new(),
+            stale: BTreeSet::new(),
             portals: BTreeMap::new(),
             skips: false,
             copy: None,
@@ -556,6 +559,11 @@ impl Postgres {
 
     pub(crate) fn error(&mut self, code: &str, message: &str, simple: bool) {
         reply::put_error(&mut self.held, &failure(code, message));
+        self.failed(simple);
+    }
+
+    /// An error has been told.
+    pub(crate) fn failed(&mut self, simple: bool) {
         self.flush();
         self.copy = None;
         match self.transaction {
@@ -700,6 +708,9 @@ impl Postgres {
         }
         if target == Target::Statement {
             reply::put_parameter_description(&mut self.held, &[25]);
+            if self.stale.contains(name) {
+                return self.refuse_plan();
+            }
         }
         if has_rows(&query) {
             self.row_description(&query, format);

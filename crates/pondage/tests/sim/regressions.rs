@@ -1,6 +1,7 @@
 //! What the simulator found once, said again by hand: a few clients, each line in its order, at
 //! every one of some seeds.
 
+mod plans;
 mod reads;
 
 use pondage::session::client::{Hold, NONE};

@@ -37,6 +37,14 @@ impl Postgres {
         reply::put_row_description(&mut self.held, &columns);
     }
 
+    /// A plan that does not fit any more, as `RevalidateCachedQuery` says it.
+    pub(crate) fn refuse_plan(&mut self) {
+        let body = b"SERROR\0VERROR\0C0A000\0Mcached plan must not change result type\0\
+                     RRevalidateCachedQuery\0\0";
+        frame_into(&mut self.held, say::ERROR, body);
+        self.failed(false);
+    }
+
     /// The language. A mark is any word; in quotes it is a constant, and `$1` stands for a value
     /// bound. What a statement says of itself is its text with all of those in their places, so
     /// a constant that was made a parameter changes nothing.
