@@ -38,7 +38,8 @@ pub struct Budgets {
 
 #[derive(Debug, Default)]
 struct State {
-    standings: HashMap<PoolName, Standing>,
+    /// By the pool's address: at standbys several have one name.
+    standings: HashMap<usize, Standing>,
     /// When the log was told, by the budget's address.
     told: HashMap<usize, Moment>,
 }
@@ -85,8 +86,7 @@ impl Budgets {
             return;
         }
         self.next.store(now.after(LOOK_EVERY).0, Ordering::Relaxed);
-        let needs: Vec<Need> =
-            pools.iter().map(|(name, shared)| state.need(name, shared, now)).collect();
+        let needs: Vec<Need> = pools.iter().map(|(_, shared)| state.need(shared, now)).collect();
         let mut parts: Vec<Option<Part>> = vec![None; pools.len()];
         for (budget, group) in groups(pools) {
             let of_group: Vec<Need> = group.pools.iter().map(|at| needs[*at]).collect();
@@ -127,11 +127,12 @@ fn groups(pools: &[(PoolName, Arc<Shared>)]) -> HashMap<usize, Group> {
 }
 
 impl State {
-    fn need(&mut self, name: &PoolName, shared: &Shared, now: Moment) -> Need {
+    fn need(&mut self, shared: &Arc<Shared>, now: Moment) -> Need {
         let demand = shared.demand();
         let has = shared.servers.taken().saturating_sub(demand.leaving);
+        let address = Arc::as_ptr(shared) as usize;
         let standing =
-            self.standings.entry(name.clone()).or_insert(Standing { has: has > 0, since: now });
+            self.standings.entry(address).or_insert(Standing { has: has > 0, since: now });
         if standing.has != (has > 0) {
             *standing = Standing { has: has > 0, since: now };
         }

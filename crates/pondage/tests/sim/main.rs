@@ -16,6 +16,7 @@ mod plan;
 mod postgres;
 mod reader;
 mod regressions;
+mod standbys;
 mod statements;
 mod tally;
 mod turn;

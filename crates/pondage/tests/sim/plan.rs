@@ -5,6 +5,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::client::{Habits, Reading, PASSWORD};
 use crate::reader::often;
+use crate::standbys;
 
 /// What kind of run a seed makes.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct Plan {
     pub budget: Option<u32>,
     pub clients: usize,
     pub databases: usize,
+    /// Of each database, to read from.
+    pub standbys: usize,
     pub prepared: u32,
     pub scram: bool,
     pub bytewise: bool,
@@ -266,6 +269,7 @@ impl Plan {
             clients: random.random_range(2..if bytewise { 8 } else { 24 }),
             sluggish: [0.2, 0.8, 0.9][random.random_range(0..3)],
             databases: if lone && random.random_bool(0.6) { 1 } else { random.random_range(1..3) },
+            standbys: 0,
             prepared: [1, 2, 3, 20][random.random_range(0..4)],
             scram: random.random_bool(0.1),
             bytewise,
@@ -336,6 +340,7 @@ impl Plan {
             budget: None,
             clients: 0,
             databases: 1,
+            standbys: 0,
             prepared: 3,
             scram: false,
             bytewise: false,
@@ -370,7 +375,8 @@ impl Plan {
         text.push_str(&self.sharing[usize::from(limited)]);
         text.extend(self.caching.as_ref().map(|caching| caching.config(limited)));
         for database in 0..self.databases {
-            text.push_str(&format!("[databases.db{database}]\nhost = \"127.0.0.1\"\n"));
+            text.push_str(&format!("[databases.db{database}]\n"));
+            text.push_str(&standbys::hosts(self.standbys));
             if limited {
                 let most = self.pool_size + self.reserve;
                 text.push_str(&format!("max_server_connections = {most}\n"));

@@ -3,6 +3,7 @@
 
 mod plans;
 mod reads;
+mod splitting;
 
 use pondage::session::client::{Hold, NONE};
 use wire::pg::frontend::{self, Target};

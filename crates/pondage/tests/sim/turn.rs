@@ -90,7 +90,7 @@ impl World {
             key: server_state.key.clone(),
             tls: String::new(),
             seat: None,
-            life: 0,
+            life: self.life(server_state.standby),
         }
     }
 
@@ -304,6 +304,7 @@ impl World {
                     return Ok(());
                 }
                 self.opened += 1;
+                let standby = config.upstream.several.replica.as_ref().map(|replica| replica.1);
                 let server = self.servers.len();
                 let mut model = match kind {
                     OpenKind::Session { parameters } => Postgres::new(&parameters),
@@ -315,6 +316,7 @@ impl World {
                     database,
                     model,
                     input: Vec::new(),
+                    standby,
                     wakes: None,
                     key: self.random.random::<[u8; 4]>().to_vec(),
                     gone: false,
@@ -343,6 +345,8 @@ impl World {
                 let judged = ToWorker::Judged { pool, shape, verdict, kept, definitions };
                 self.post.push(Post { due, plane: worker.into(), mail: Mail::Tell(judged) });
             }
+            // Nobody probes: scripts say how far standbys are.
+            ToControl::Doubt { .. } => {}
             ToControl::Redefined { database } => self.redefine(&database),
             // Its tables are published from the beginning.
             ToControl::Defined { .. } => {}

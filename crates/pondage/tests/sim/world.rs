@@ -26,12 +26,15 @@ use crate::kept::{caches, Kept};
 use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::postgres::{take_messages, Postgres, Step};
+use crate::standbys::Standbys;
 use crate::tally::Tally;
 
 pub(crate) struct Server {
     pub(crate) database: String,
     pub(crate) model: Postgres,
     pub(crate) input: Vec<u8>,
+    /// Its place in the list of hosts, if it is one to read from.
+    pub(crate) standby: Option<usize>,
     /// When its `sleep` is over.
     pub(crate) wakes: Option<u64>,
     pub(crate) key: Vec<u8>,
@@ -93,6 +96,7 @@ pub struct World {
     pub opened: u32,
     pub cancelled: u32,
     pub ears: Ears,
+    pub standbys: Option<Standbys>,
     pub(crate) ledger: Ledger,
     pub(crate) kept: Kept,
     /// What statements that shared trips came to, over all pools.
@@ -158,6 +162,7 @@ impl World {
             opened: 0,
             cancelled: 0,
             ears: Ears::default(),
+            standbys: None,
             ledger: Ledger::default(),
             kept,
             tally: Tally::default(),

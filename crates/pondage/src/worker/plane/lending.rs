@@ -57,7 +57,9 @@ impl Plane {
             return *known;
         }
         let at = self.pools.len() as u32;
-        let shared = self.common.pool(&name);
+        // Servers of a standby are this worker's alone: those of one are of one life.
+        let owner = name.replica.map(|_| self.worker);
+        let shared = self.common.pool(&name, owner);
         let disabled = config.disabled || self.disabled.contains(&config.database);
         let paused =
             self.paused.contains(&None) || self.paused.contains(&Some(config.database.clone()));

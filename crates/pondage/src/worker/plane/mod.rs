@@ -114,10 +114,13 @@ pub const STATEMENT_BYTES_MAX: usize = 16 << 20;
 const BUFFERS_MAX: usize = 256;
 const BUFFER_BYTES: usize = 4 << 10;
 
+/// By name, and the worker that has it for itself: at standbys each has pools of its own.
+type SharedPools = HashMap<(PoolName, Option<u8>), Arc<pool::Shared>>;
+
 /// What the workers of a process share. Locks are held for a look-up at log-in, never per query.
 #[derive(Debug, Default)]
 pub struct Common {
-    pools: Mutex<HashMap<PoolName, Arc<pool::Shared>>>,
+    pools: Mutex<SharedPools>,
     /// Servers and clients of a database or a user, over all pools, by kind and name.
     budgets: Mutex<HashMap<(Count, String), Arc<Budget>>>,
     welcomes: Mutex<HashMap<PoolName, Arc<Settings>>>,
@@ -151,9 +154,10 @@ impl Common {
         self.suspects.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pool(&self, name: &PoolName) -> Arc<pool::Shared> {
+    /// `owner`: the only worker that has it.
+    fn pool(&self, name: &PoolName, owner: Option<u8>) -> Arc<pool::Shared> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        pools.entry(name.clone()).or_default().clone()
+        pools.entry((name.clone(), owner)).or_default().clone()
     }
 
     fn budget(&self, count: Count, name: &str) -> Arc<Budget> {
@@ -164,10 +168,11 @@ impl Common {
     /// Divides the servers of budgets that are short.
     fn divide(&self, now: Moment) {
         let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut pools: Vec<_> =
-            pools.iter().map(|(name, pool)| (name.clone(), pool.clone())).collect();
+        let mut pools: Vec<_> = pools.iter().collect();
         // The same world gives the same shares.
-        pools.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        pools.sort_unstable_by_key(|(name, _)| *name);
+        let pools: Vec<_> =
+            pools.into_iter().map(|((name, _), pool)| (name.clone(), pool.clone())).collect();
         self.shares.divide(&pools, now);
     }
 

@@ -24,7 +24,7 @@ impl Plane {
     pub fn server_arrived(&mut self, parts: ServerParts) -> Option<u32> {
         parts.also.iter().for_each(|ceiling| ceiling.budget.give_back());
         let Ok(config) = self.config.pool(&parts.pool.database, &parts.pool.user) else {
-            self.common.pool(&parts.pool).servers.give_back();
+            self.common.pool(&parts.pool, None).servers.give_back();
             return None;
         };
         let at = self.pool_of(config);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backend::moment::Moment;
-use backend::pool::{self, Pool};
+use backend::pool;
 use backend::settings::Settings;
 use wire::pg::frame::{Header, HEADER_BYTES};
 use wire::pg::frontend::tag;
@@ -123,12 +123,7 @@ impl Plane {
             Some(known) => *known,
             None => self.pool_of(config),
         };
-        let pool = &mut self.pools[at as usize];
-        if pool.home == NONE {
-            // Servers there are this worker's alone: those of one are of one life.
-            pool.pool = Pool::new(Arc::default());
-        }
-        pool.home = home;
+        self.pools[at as usize].home = home;
         at
     }
 
