@@ -1,6 +1,7 @@
 //! What the simulator found once, said again by hand: a few clients, each line in its order, at
 //! every one of some seeds.
 
+mod listening;
 mod plans;
 mod reads;
 mod splitting;

@@ -211,7 +211,11 @@ impl Plane {
         else {
             return;
         };
-        let whole = conn.server.is_quiet() && !client.batch_open && client.out.ends_with(READY);
+        // Of a COPY that has failed there may be more to come, and the server stays until it has.
+        let whole = conn.server.is_quiet()
+            && !client.batch_open
+            && client.rest == 0
+            && client.out.ends_with(READY);
         if listens.ready || !whole {
             return;
         }
