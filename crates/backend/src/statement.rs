@@ -104,6 +104,14 @@ impl hashbrown::Equivalent<ByText> for Text<'_> {
     }
 }
 
+/// Whether a parameter's type is not said; there may be more parameters than types.
+fn leaves_types_open(statement: &Statement) -> bool {
+    let types = statement.types.get(2..).unwrap_or_default();
+    let said = types.chunks_exact(4).filter(|oid| **oid != [0; 4]).count();
+    let dollars = statement.query.iter().filter(|byte| **byte == b'$').count();
+    said < dollars || said * 4 < types.len()
+}
+
 /// One worker's statements by text.
 #[derive(Debug)]
 pub struct Registry {
@@ -143,6 +151,13 @@ impl Registry {
     /// number, and so is planned anew on every server. Whoever has it keeps it.
     pub fn retire(&mut self, id: u64) {
         self.known.retain(|known| known.0.id != id);
+    }
+
+    /// Definitions have changed: as [`Registry::retire`], for all statements that left it to
+    /// PostgreSQL what their parameters are. It settled that when it saw them first, for good, and
+    /// would take a value of who prepares the text now for something else.
+    pub fn redefined(&mut self) {
+        self.known.retain(|known| !leaves_types_open(&known.0));
     }
 
     pub fn len(&self) -> usize {
@@ -297,6 +312,25 @@ impl Prepared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_left_to_postgresql_is_asked_anew_when_definitions_change() {
+        let mut registry = Registry::new(Numbers::default());
+        let int4 = [0, 1, 0, 0, 0, 23];
+        let cases: [(&[u8], &[u8], bool); 5] = [
+            (b"insert into t values ($1)", &[0, 0], true),
+            (b"insert into t values ($1)", &[0, 1, 0, 0, 0, 0], true),
+            (b"insert into t values ($1)", &int4, false),
+            (b"insert into t values ($1, $2)", &int4, true),
+            (b"select 1", &[0, 0], false),
+        ];
+        let ids = cases.map(|(query, types, _)| registry.intern(query, types).id);
+        registry.redefined();
+        for ((query, types, again), id) in cases.into_iter().zip(ids) {
+            let text = String::from_utf8_lossy(query);
+            assert_eq!(registry.intern(query, types).id != id, again, "{text} {types:?}");
+        }
+    }
 
     #[test]
     fn names_are_the_prefix_and_hexadecimal_digits() {

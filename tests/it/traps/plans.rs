@@ -375,6 +375,41 @@ fn trap_02_a_text_that_is_prepared_again_has_types_of_its_own() {
     assert_eq!(servers.gateway.figure("pondage_stale_plans_total"), 0);
 }
 
+/// What a parameter is that nobody has said the type of: settled when a text is prepared, by the
+/// tables of then.
+#[test]
+fn trap_02_a_parameter_is_what_the_tables_say_when_it_is_prepared() {
+    let mut servers = servers();
+    servers.database.run(&format!("grant create on schema public to \"{APP}\""));
+    servers.only(0);
+    let mut other = servers.client();
+    other.run("create table days (d date)");
+    let sql = "insert into days values ($1)";
+    let described = |client: &mut WireClient| {
+        let answer = Batch::new().close("s").parse("s", sql).describe("s").sync().answer(client);
+        let types = answer.iter().find(|message| message.tag == b't').expect("its parameters");
+        u32::from_be_bytes(types.body[2..6].try_into().expect("one type"))
+    };
+    const DATE: u32 = 1082;
+    const TIMESTAMPTZ: u32 = 1184;
+    let mut clients = [servers.client(), servers.client()];
+    for server in [0, 1] {
+        servers.only(server);
+        for client in &mut clients {
+            assert_eq!(described(client), DATE, "server {server}");
+        }
+    }
+    // By a client, in a transaction in the midst of which others prepare.
+    other.run("drop table days");
+    other.run("create table days (d timestamptz)");
+    for server in [1, 0] {
+        servers.only(server);
+        for client in &mut clients {
+            assert_eq!(described(client), TIMESTAMPTZ, "server {server}");
+        }
+    }
+}
+
 #[test]
 fn trap_02_among_others_too_a_statement_is_planned_anew() {
     let set_up = "create table plans (a int); insert into plans values (1)";

@@ -388,6 +388,7 @@ impl Plane {
     }
 
     pub(super) fn redefined(&mut self, database: &str) {
+        self.statements.redefined();
         let pools = self.pools.iter_mut().filter(|pool| pool.name.database == database);
         pools.for_each(|pool| {
             pool.shapes.redefined();
