@@ -21,6 +21,7 @@ mod rust_driver;
 mod tidy;
 mod tools;
 mod top;
+mod traces;
 mod traps;
 mod upgrade;
 mod weather;

@@ -14,6 +14,7 @@ use super::explain::Last;
 use super::listens::Listens;
 use super::login::Login;
 use super::names::{Names, Naming};
+use super::trace::Trace;
 use super::unit::Unit;
 use crate::control::messages::ConsoleUser;
 use crate::link::Ends;
@@ -160,6 +161,8 @@ pub struct Client {
     pub begun: Option<Box<Begun>>,
     /// What it listens to.
     pub listens: Option<Box<Listens>>,
+    /// It is told how its statements travel.
+    pub trace: Option<Box<Trace>>,
     /// How far it has seen, if its reads are split.
     pub sight: Option<Box<Sight>>,
     pub close_needed: bool,

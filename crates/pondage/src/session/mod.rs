@@ -13,5 +13,6 @@ pub mod login;
 pub mod names;
 pub mod options;
 pub mod replan;
+pub mod trace;
 pub mod unit;
 mod words;

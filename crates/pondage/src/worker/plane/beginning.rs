@@ -77,6 +77,7 @@ impl Plane {
             reply::put_command_complete(out, tag);
             reply::put_ready(out, status);
         });
+        self.trace_here(slot, status);
         self.count(slot, |totals| totals.query_count += 1);
         match bound.map(|bound| &bound.parse) {
             None => {

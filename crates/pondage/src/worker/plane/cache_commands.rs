@@ -12,6 +12,7 @@ use super::{Effect, Plane, WHOLE_BYTES_MAX};
 use crate::control::messages::{Ref, ToControl};
 use crate::session::cache_commands::is_command;
 use crate::session::client::Hold;
+use crate::session::trace::may_be_command;
 
 /// The messages of one command, as far as they are there.
 enum Messages {
@@ -37,6 +38,11 @@ impl Plane {
             tag::PARSE => &body[body.iter().position(|byte| *byte == 0)? + 1..],
             _ => return None,
         };
+        if may_be_command(text) {
+            if let Some(taken) = self.trace_command(slot, header, bytes) {
+                return Some(taken);
+            }
+        }
         if !is_command(text) || !self.may_ask(slot) || header.total > WHOLE_BYTES_MAX {
             return None;
         }

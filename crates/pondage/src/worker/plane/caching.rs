@@ -29,7 +29,7 @@ use super::beginning::Portal;
 use super::company::is_sound;
 use super::mirroring::{Looked, Wanted};
 use super::requests::Taken;
-use super::standpoint::Promise;
+use super::standpoint::{Promise, Tier};
 use super::{Plane, PoolState};
 use crate::config::{CacheMode, Coalesce};
 use crate::control::messages::PoolName;
@@ -235,13 +235,16 @@ impl Plane {
         match self.look(slot, shape, ask) {
             Look::Serve(entry) => {
                 let description = entry.description().unwrap_or_default();
-                self.answer_kept(slot, shape, ask, description, entry.rows());
+                let waited = self.answer_kept(slot, shape, ask, description, entry.rows());
+                self.trace_kept(slot, Tier::Stream, waited);
                 self.has_seen(slot, &entry);
                 Some(Taken::Bytes(ask.bytes))
             }
             Look::Mirrored => {
                 let running = std::mem::take(&mut self.running);
-                self.answer_kept(slot, shape, ask, &running.description, &running.rows);
+                let (description, rows) = (&running.description, &running.rows);
+                let waited = self.answer_kept(slot, shape, ask, description, rows);
+                self.trace_kept(slot, Tier::Mirrors, waited);
                 self.running = running;
                 let pool = &mut self.pools[self.clients[slot].pool as usize];
                 pool.totals.cached.mirrored += 1;
@@ -452,7 +455,15 @@ impl Plane {
         }
     }
 
-    fn answer_kept(&mut self, slot: u32, id: u32, ask: &Ask<'_>, description: &[u8], rows: &[u8]) {
+    /// Says how long it has waited.
+    fn answer_kept(
+        &mut self,
+        slot: u32,
+        id: u32,
+        ask: &Ask<'_>,
+        description: &[u8],
+        rows: &[u8],
+    ) -> Duration {
         let status = self.clients[slot].status();
         self.tell(slot, |out| {
             match &ask.bound {
@@ -533,6 +544,7 @@ impl Plane {
                 }
             }
         }
+        took
     }
 
     /// Whether a read in a transaction of which no server knows may be sent outside of it: it has

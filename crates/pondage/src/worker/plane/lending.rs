@@ -208,6 +208,9 @@ impl Plane {
         pool.totals.wait_time_us += waited;
         pool.totals.wait_time.record(waited);
         let idle = now.since(conn.server.since);
+        if let Some(trace) = &mut client.trace {
+            trace.wait = now.since(since);
+        }
         client.server = server;
         client.hold = Hold::No;
         conn.client = slot;

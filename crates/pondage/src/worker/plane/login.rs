@@ -16,6 +16,7 @@ use crate::session::client::{Client, Guest, Hold, Phase, NONE};
 use crate::session::login::{
     Answer, Challenge, Chance, First, Proof, Refused, TlsState, PASSWORD_BYTES_MAX,
 };
+use crate::session::trace::Trace;
 use crate::worker::terms::failed;
 
 /// Databases that are the console.
@@ -353,6 +354,14 @@ impl Plane {
             }
             return self.greet_console(slot, ConsoleUser { user, database, admin, proven: None });
         }
+        let wish = match &mut self.clients[slot].phase {
+            Phase::LoggingIn(login) => login.wish.take_trace(),
+            _ => return,
+        };
+        let traced = match wish {
+            Ok(traced) => traced,
+            Err(refused) => return self.refuse(slot, &refused),
+        };
         let config = match self.pool_config(&database, &user) {
             Ok(config) => config,
             Err(Refusal::UnknownDatabase) => {
@@ -406,6 +415,7 @@ impl Plane {
         let client = &mut self.clients[slot];
         client.pool = at;
         client.guest = guest;
+        client.trace = traced.then(|| Box::new(Trace::from_start()));
         let Phase::LoggingIn(login) = std::mem::replace(&mut client.phase, Phase::Leaving) else {
             return;
         };

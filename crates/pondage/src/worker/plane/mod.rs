@@ -45,6 +45,7 @@ mod statements;
 mod surveying;
 mod suspending;
 mod timers;
+mod traces;
 mod trains;
 mod trips;
 mod writes;
@@ -608,6 +609,7 @@ impl Plane {
             wrote: None,
             begun: None,
             listens: None,
+            trace: None,
             sight: None,
             close_needed: false,
             queued_out: false,

@@ -209,6 +209,15 @@ impl DatabaseCache {
         self.has_come(Tier::Mirrors, shown, tags, promise, reads)
     }
 
+    /// How far that which answers has come, and by when everything had been committed that is in
+    /// it for sure.
+    pub fn standing(&self, tier: Tier) -> (u64, Option<Moment>) {
+        match tier {
+            Tier::Stream => (self.shared.applied().lsn, self.stream.verified()),
+            Tier::Mirrors => (self.shared.mirrors.shown(), self.mirrors.verified()),
+        }
+    }
+
     /// Whatever the mode: what is served is never older than `max_lag`.
     fn is_recent(
         &mut self,

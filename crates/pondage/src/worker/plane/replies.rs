@@ -54,6 +54,9 @@ impl Replies for Sink<'_> {
     fn bytes(&mut self, owner: Owner, bytes: &[u8]) {
         if let Some(client) = self.clients.get_mut(owner.0) {
             ensure_out(&mut client.out, self.buffers);
+            if let Some(trace) = &mut client.trace {
+                trace.take(bytes, client.out.len());
+            }
             client.out.extend_from_slice(bytes);
             client.answered += bytes.len();
             if let Some(fill) = &mut client.fill {
@@ -245,6 +248,8 @@ impl Plane {
                 }
             }
             Happened::SetupDone => {
+                self.trace_set_up(slot, server);
+                let client = &mut self.clients[slot];
                 client.asked = now;
                 client.hold = Hold::No;
                 let surveyed = self.servers.get(server).map(|conn| conn.preparing);
@@ -262,6 +267,8 @@ impl Plane {
         let now = self.now;
         self.note_seen(slot);
         self.hold_no_more(slot);
+        let traced = self.clients[slot].trace.is_some();
+        let journey = if traced { self.journey(slot) } else { None };
         let unit = self.clients[slot].unit.as_ref();
         if unit.is_none_or(|unit| !unit.tail || unit.done) {
             self.read_answered(slot);
@@ -307,6 +314,9 @@ impl Plane {
         if client.hold == Hold::Uncertain {
             client.hold = Hold::No;
             self.resume_later(slot);
+        }
+        if let Some(journey) = journey {
+            self.trace_answered(slot, &journey, status);
         }
         if listens {
             self.keep_ready(slot);
@@ -380,6 +390,8 @@ impl Plane {
             names.clear();
         }
         if discard {
+            self.trace_discarded(slot);
+            let client = &mut self.clients[slot];
             if let Some(names) = &mut client.names {
                 names.forget_unnamed();
             }

@@ -449,6 +449,7 @@ impl Plane {
             explain::put_answer(out, last.as_ref(), text.as_deref(), reason.as_deref());
             reply::put_ready(out, status);
         });
+        self.trace_here(slot, status);
     }
 
     /// DEALLOCATE of a name that was prepared by the protocol: on the servers it has another name
@@ -482,6 +483,7 @@ impl Plane {
             reply::put_command_complete(out, "DEALLOCATE");
             reply::put_ready(out, status);
         });
+        self.trace_here(slot, status);
         Some(true)
     }
 

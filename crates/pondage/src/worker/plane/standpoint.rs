@@ -59,6 +59,11 @@ impl Standpoint {
         }
     }
 
+    /// All that was committed by then is in it; none: nobody has asked.
+    pub fn verified(&self) -> Option<Moment> {
+        self.verified
+    }
+
     /// Whether nothing that was committed longer ago is missing.
     pub fn is_recent(&mut self, position: u64, max_lag: Duration, now: Moment) -> bool {
         let recent = |verified: Option<Moment>| {

@@ -404,6 +404,7 @@ impl Plane {
             }
         }
         if asked.meets(Kept::SETTINGS) {
+            self.trace_surveyed(slot, &found);
             self.settings_surveyed(slot, server, &found);
             self.compare_residents(server, &prepared, rows.len() < ROWS_MAX);
         }

@@ -290,7 +290,11 @@ impl Plane {
             let Some(client) = self.clients.get_mut(owner.0) else { continue };
             let Some(unit) = &mut client.unit else { continue };
             unit.company = company - 1;
-            let waited = self.now.since(unit.arrived).as_micros() as u64;
+            let waited = self.now.since(unit.arrived);
+            if let Some(trace) = &mut client.trace {
+                trace.wait = waited;
+            }
+            let waited = waited.as_micros() as u64;
             pool.totals.wait_time_us += waited;
             pool.totals.wait_time.record(waited);
         }

@@ -1,0 +1,3 @@
+//! What is told of how statements travel: to the client that asks, and to a collector.
+
+mod notices;
