@@ -252,6 +252,14 @@ impl Server {
         (self.has_library, self.needs_library) = (true, true);
     }
 
+    /// Answers with a ReadyForQuery that `owner` awaits.
+    pub fn awaited_by(&self, owner: Owner) -> usize {
+        let awaits = |request: &&Request| {
+            request.owner == owner && request.fate == Fate::Forward && request.kind.ends_batch()
+        };
+        self.queue.iter().filter(awaits).count()
+    }
+
     /// Requests in flight.
     pub fn depth(&self) -> usize {
         self.queue.len()

@@ -10,6 +10,7 @@ pub mod control;
 pub mod demo;
 mod der;
 pub mod doctor;
+pub mod export;
 mod first_version;
 pub mod hba;
 pub mod hosts;

@@ -31,6 +31,7 @@ use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToControl, ToWorker};
 use crate::control::signals::Signals;
 use crate::control::{tls, Control};
+use crate::export::Outbox;
 use crate::http::Site;
 use crate::link::Door;
 use crate::logging::{self, Logging};
@@ -202,6 +203,7 @@ fn run(
         config.cache.mirror_memory,
         Registry::new(&config),
     ));
+    let outbox = Arc::new(Outbox::default());
     let workers = handles.clone();
     caches.serve(Box::new(move || {
         workers.iter().for_each(|worker| worker.send(ToWorker::Applied));
@@ -212,6 +214,7 @@ fn run(
         handles.clone(),
         shared.clone(),
         caches.clone(),
+        outbox.clone(),
         began,
     ));
     let mut door = Addresses {
@@ -222,8 +225,18 @@ fn run(
         dashboard: None,
     };
     let tls_ready = listen_tls.is_some();
-    let workers =
-        Workers { config, listeners, handles, asks, shared, caches, epoch, began, tls_ready };
+    let workers = Workers {
+        config,
+        listeners,
+        handles,
+        asks,
+        shared,
+        caches,
+        outbox,
+        epoch,
+        began,
+        tls_ready,
+    };
 
     let served = runtime.block_on(async {
         // Before anybody knows that we are there.
@@ -322,6 +335,7 @@ struct Workers {
     asks: mpsc::UnboundedSender<ToControl>,
     shared: Option<Arc<redis::Shared>>,
     caches: Arc<Caches>,
+    outbox: Arc<Outbox>,
     epoch: SystemTime,
     began: Instant,
     tls_ready: bool,
@@ -333,7 +347,7 @@ impl Workers {
     fn start(self, inboxes: Vec<Inbox>) -> io::Result<JoinSet<Result<(), String>>> {
         let mut ended = JoinSet::new();
         let caches = self.caches.clone();
-        let common = Arc::new(Common::new(self.caches));
+        let common = Arc::new(Common::new(self.caches).with_outbox(self.outbox));
         let epoch = self.epoch;
         for (number, inbox) in inboxes.into_iter().enumerate() {
             let doors = self.listeners.iter();

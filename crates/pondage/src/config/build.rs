@@ -26,6 +26,7 @@ mod admission;
 mod cache;
 mod hosts;
 mod lookups;
+mod otlp;
 mod procedures;
 mod proxied;
 mod redis;
@@ -400,6 +401,7 @@ impl Builder<'_> {
 
     fn telemetry(&mut self) -> Telemetry {
         let scope = Scope::fixed(Section::Telemetry);
+        let otlp = self.otlp(&scope);
         let values = self.values(&scope);
         Telemetry {
             log_file: values.path("log_file"),
@@ -414,6 +416,7 @@ impl Builder<'_> {
                 .unwrap_or(default::LOG_DISCONNECTIONS),
             stats_period: values.duration("stats_period").unwrap_or(default::STATS_PERIOD),
             log_stats: values.flag("log_stats").unwrap_or(default::LOG_STATS),
+            otlp,
         }
     }
 

@@ -22,6 +22,7 @@ mod load;
 mod mirror;
 pub(crate) mod nearest;
 pub mod options;
+pub mod otlp;
 mod peer;
 mod pgbouncer;
 mod postgres_url;
@@ -537,6 +538,8 @@ pub struct Telemetry {
     pub stats_period: Duration,
     /// A line in the log at the end of each.
     pub log_stats: bool,
+    /// Where sampled statements are told.
+    pub otlp: Option<Arc<otlp::Otlp>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,6 +17,7 @@ use crate::control::caches::Registry;
 use crate::control::messages::{Shutdown, ToWorker};
 use crate::control::mirrors::{self, Unfit};
 use crate::control::{spots, tally};
+use crate::export::Counts;
 use crate::hosts::Role;
 use crate::link::Ends;
 use crate::procedures::{Known, Procedure, Procedures};
@@ -242,6 +243,10 @@ impl Process for Fake {
 
     fn hosts(&self) -> Vec<spots::Standing> {
         self.hosts.lock().expect("not poisoned").clone()
+    }
+
+    fn traces(&self) -> Option<Counts> {
+        None
     }
 
     fn look_ups(&self) -> Vec<tally::Standing> {

@@ -28,6 +28,7 @@ use crate::control::caches::Registry;
 use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
 use crate::control::mirrors::{self, Unfit};
 use crate::control::{spots, tally};
+use crate::export::Counts;
 use crate::procedures::{Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::Standing;
@@ -144,6 +145,9 @@ pub trait Process: Send + Sync + 'static {
 
     /// The hosts of databases that have several.
     fn hosts(&self) -> Vec<spots::Standing>;
+
+    /// What has become of statements that were sampled, where they are.
+    fn traces(&self) -> Option<Counts>;
 
     /// What has become of the look-ups of users, where there are any.
     fn look_ups(&self) -> Vec<tally::Standing>;

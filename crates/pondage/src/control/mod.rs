@@ -18,6 +18,7 @@ pub mod cancel;
 pub mod client_tls;
 pub mod dial;
 mod end_point;
+mod exporting;
 mod following;
 mod hosts;
 pub mod judge;
@@ -57,6 +58,7 @@ use wire::pg::auth::Secret;
 use crate::caches::Caches;
 use crate::config::{CacheMode, Config, PoolConfig};
 use crate::console::Console;
+use crate::export::Outbox;
 use crate::link::{Door, Ends, Link};
 use crate::procedures::Procedures;
 use crate::route::Verdict;
@@ -93,6 +95,7 @@ pub struct Control {
     streams: OnceLock<Option<Streams>>,
     following: Following,
     listening_for: Links,
+    outbox: Arc<Outbox>,
     redis: Option<Arc<redis::Shared>>,
     handshakes: Semaphore,
     cancels: Semaphore,
@@ -117,6 +120,7 @@ impl Control {
         workers: Vec<WorkerHandle>,
         redis: Option<Arc<redis::Shared>>,
         caches: Arc<Caches>,
+        outbox: Arc<Outbox>,
         began: Instant,
     ) -> Control {
         let dialer = Arc::new(Dialer::default());
@@ -135,6 +139,7 @@ impl Control {
             streams: OnceLock::new(),
             following: Following::default(),
             listening_for: Links::default(),
+            outbox,
             redis,
             handshakes: Semaphore::new(HANDSHAKES_MAX),
             cancels: Semaphore::new(CANCELS_MAX),
@@ -156,6 +161,7 @@ impl Control {
         let watching = tokio::spawn(self.clone().watch_waits());
         let mirroring = tokio::spawn(self.clone().keep_mirrors());
         let probing = tokio::spawn(self.clone().keep_probing());
+        let exporting = tokio::spawn(self.clone().keep_exporting());
         while let Some(message) = asked.recv().await {
             match message {
                 ToControl::Console { client, who, message } => {
@@ -181,6 +187,7 @@ impl Control {
         watching.abort();
         mirroring.abort();
         probing.abort();
+        exporting.abort();
     }
 
     fn streams(&self) -> Option<&Streams> {

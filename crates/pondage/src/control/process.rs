@@ -15,6 +15,7 @@ use super::mirrors::{self, Unfit};
 use super::{spots, tally, tls, Control};
 use crate::config::{self, CacheMode, Config, MirrorDefinition, PoolConfig};
 use crate::console::{Condition, MirrorMemory, Pending, Process, SetRefused};
+use crate::export::Counts;
 use crate::logging;
 use crate::procedures::{Procedure, Procedures};
 use crate::process::notify;
@@ -124,6 +125,12 @@ impl Process for Control {
                 self.dialer.spots.standing(name, &database.upstream.hosts())
             })
             .collect()
+    }
+
+    fn traces(&self) -> Option<Counts> {
+        let traced = self.config.load().telemetry.otlp.is_some();
+        let counts = self.outbox.counts();
+        (traced || counts != Counts::default()).then_some(counts)
     }
 
     fn look_ups(&self) -> Vec<tally::Standing> {

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use super::cache_metrics::Caches;
 use super::exposition::{Exposition, Kind, Labels};
 use super::process::Usage;
-use super::{cache_metrics, host_metrics, lookup_metrics, procedure_metrics, redis_metrics};
+use super::{
+    cache_metrics, host_metrics, lookup_metrics, procedure_metrics, redis_metrics, trace_metrics,
+};
 use crate::console::view::{self, View};
 use crate::console::Condition;
 use crate::control::{spots, tally};
+use crate::export::Counts;
 use crate::procedures::Procedure;
 use crate::route::Why;
 use crate::worker::plane::pins::REASONS;
@@ -25,6 +28,8 @@ pub struct Rooms<'a> {
     pub hosts: &'a [spots::Standing],
     pub look_ups: &'a [tally::Standing],
     pub procedures: &'a [Arc<Procedure>],
+    /// None if nobody is told of traces.
+    pub traces: Option<Counts>,
     /// None if there is no Redis door.
     pub redis: Option<&'a Snapshot>,
 }
@@ -45,6 +50,7 @@ pub fn page(view: &View, rooms: &Rooms<'_>, condition: Condition, usage: &Usage)
     lookup_metrics::families(&mut page, rooms.look_ups);
     procedure_metrics::families(&mut page, rooms.procedures);
     redis_metrics::families(&mut page, rooms.redis);
+    trace_metrics::families(&mut page, rooms.traces);
     process(&mut page, usage);
     page.into_text()
 }

@@ -161,7 +161,7 @@ fn caches() -> Caches {
 }
 
 fn rooms(caches: &Caches) -> Rooms<'_> {
-    Rooms { caches, hosts: &[], look_ups: &[], procedures: &[], redis: None }
+    Rooms { caches, hosts: &[], look_ups: &[], procedures: &[], traces: None, redis: None }
 }
 
 #[test]

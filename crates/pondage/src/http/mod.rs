@@ -44,6 +44,7 @@ mod refusal;
 mod sessions;
 mod site;
 mod state;
+mod trace_metrics;
 
 use cache_metrics::Caches;
 use gate::Way;
@@ -189,6 +190,7 @@ async fn metrics_page(State(site): Door) -> Response {
         hosts: &process.hosts(),
         look_ups: &process.look_ups(),
         procedures: &process.procedures().list(),
+        traces: process.traces(),
         redis: redis.as_ref(),
     };
     let body = metrics::page(&view, &rooms, process.condition(), &usage);

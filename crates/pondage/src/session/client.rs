@@ -166,6 +166,8 @@ pub struct Client {
     /// How far it has seen, if its reads are split.
     pub sight: Option<Box<Sight>>,
     pub close_needed: bool,
+    /// Whether the message that is next is sampled is decided.
+    pub looked_at: bool,
     pub queued_out: bool,
     pub queued_resume: bool,
     pub connected: Moment,

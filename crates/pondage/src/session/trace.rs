@@ -11,17 +11,23 @@ use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use backend::moment::Moment;
 use wire::pg::backend::{self as reply, tag, Column, ErrorReply, TxStatus};
 use wire::pg::frame::{self, HEADER_BYTES};
 use wire::pg::replication::Lsn;
 use wire::pg::sqlstate;
 
+use crate::export::parent::Parent;
+use crate::export::{Code, Text};
 use crate::link::Ends;
 
 pub const NAME: &str = "pondage.trace";
 
 /// Source: pg_type.dat.
 const TEXT: u32 = 25;
+
+/// Of one client: those that are sent behind so many are not sampled.
+pub const STARTED_MAX: usize = 64;
 
 /// What PostgreSQL sends at the end of an answer, and so how long that is.
 pub const READY_BYTES: usize = HEADER_BYTES + 1;
@@ -229,6 +235,23 @@ fn put_notice(out: &mut Vec<u8>, severity: &str, code: &str, message: &str) {
     reply::put_notice(out, &ErrorReply { severity, code, message, detail: None, hint: None });
 }
 
+/// A request that was sampled.
+#[derive(Debug)]
+pub struct Started {
+    /// So many others of the client's are answered before.
+    pub behind: usize,
+    pub began: Moment,
+    pub parent: Option<Parent>,
+    pub text: Text,
+}
+
+/// Where the end of an answer is, and the error that was in it.
+#[derive(Debug, Clone, Copy)]
+struct Ready {
+    at: usize,
+    code: Option<Code>,
+}
+
 /// What is known of the statements of a client that has the setting, or has had it.
 #[derive(Debug, Default)]
 pub struct Trace {
@@ -243,7 +266,11 @@ pub struct Trace {
     pub wait: Duration,
     pub set_up: Duration,
     /// Where each ReadyForQuery is in what the client is to be sent, if it has not been told of it.
-    ready: VecDeque<usize>,
+    ready: VecDeque<Ready>,
+    /// The error in the answer that is coming.
+    code: Option<Code>,
+    /// Requests that were sampled and not answered yet.
+    pub started: VecDeque<Started>,
     /// Bytes of a message that are still to come.
     rest: usize,
 }
@@ -261,7 +288,7 @@ impl Trace {
     /// Nothing of it is worth keeping.
     pub fn is_idle(&self) -> bool {
         let set = [self.local, self.session, self.found];
-        !self.start && set.iter().all(Option::is_none)
+        !self.start && set.iter().all(Option::is_none) && self.started.is_empty()
     }
 
     pub fn follow(&mut self, command: Command, status: TxStatus) {
@@ -302,8 +329,12 @@ impl Trace {
     pub fn take(&mut self, bytes: &[u8], at: usize) {
         let mut next = self.rest;
         while let Some(Ok(Some(header))) = bytes.get(next..).map(frame::header) {
-            if header.tag == tag::READY_FOR_QUERY {
-                self.ready.push_back(at + next);
+            match header.tag {
+                tag::READY_FOR_QUERY => {
+                    self.ready.push_back(Ready { at: at + next, code: self.code.take() });
+                }
+                tag::ERROR => self.code = code(&bytes[next + HEADER_BYTES..]),
+                _ => {}
             }
             next += header.total;
         }
@@ -311,16 +342,28 @@ impl Trace {
     }
 
     /// An answer is whole: tells the client, in front of its ReadyForQuery, if it wants to know.
-    pub fn tell(&mut self, journey: &Journey, out: &mut Vec<u8>) {
-        if journey.engine != Engine::Pool {
-            // Nothing else of its is in flight, and what was told before may have been taken back.
-            self.ready.clear();
-        }
+    /// Gives the error that was in it.
+    pub fn tell(&mut self, journey: &Journey, out: &mut Vec<u8>) -> Option<Code> {
         let last = out.len().checked_sub(READY_BYTES);
-        let Some(at) = self.ready.pop_front().or(last) else { return };
-        if !self.tells() {
-            return;
+        let (at, code) = match journey.engine {
+            Engine::Pool => match self.ready.pop_front() {
+                Some(ready) => (Some(ready.at), ready.code),
+                None => (last, self.code.take()),
+            },
+            _ => {
+                // Nothing else of its is in flight, and what was told before may have been taken
+                // back.
+                let code = self.ready.drain(..).next_back().and_then(|ready| ready.code);
+                (last, code)
+            }
+        };
+        if let Some(at) = at.filter(|_| self.tells()) {
+            self.put_notice(journey, out, at);
         }
+        code
+    }
+
+    fn put_notice(&mut self, journey: &Journey, out: &mut Vec<u8>, at: usize) {
         if out.get(at) != Some(&tag::READY_FOR_QUERY) || at + READY_BYTES > out.len() {
             return;
         }
@@ -328,13 +371,28 @@ impl Trace {
         journey.put_notice(out);
         let longer = out.len() - at;
         out.extend_from_slice(&behind);
-        self.ready.iter_mut().for_each(|ready| *ready += longer);
+        self.ready.iter_mut().for_each(|ready| ready.at += longer);
+    }
+
+    /// The request that was sampled, if it is that which is answered now.
+    pub fn answered(&mut self) -> Option<Started> {
+        let first = self.started.front().is_some_and(|first| first.behind == 0);
+        let started = if first { self.started.pop_front() } else { None };
+        self.started.iter_mut().for_each(|later| later.behind = later.behind.saturating_sub(1));
+        started
     }
 
     /// The statement is over.
     pub fn forget(&mut self) {
         (self.wait, self.set_up) = (Duration::ZERO, Duration::ZERO);
     }
+}
+
+/// The SQLSTATE in the body of an ErrorResponse, of which the end may be missing.
+fn code(body: &[u8]) -> Option<Code> {
+    let mut fields = body.split(|byte| *byte == 0);
+    let code = fields.find_map(|field| field.strip_prefix(b"C"))?;
+    code.try_into().ok()
 }
 
 /// Messages of one command, as far as they are there.

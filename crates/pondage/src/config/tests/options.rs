@@ -30,6 +30,8 @@ fn other(row: &Row, file: &str) -> String {
         Kind::Workers => "63".to_owned(),
         Kind::Duration { .. } => "\"7s\"".to_owned(),
         Kind::Text if row.name == "peers" => "\"other:6432\"".to_owned(),
+        Kind::Text if row.name == "otlp_endpoint" => "\"http://127.0.0.1:4318\"".to_owned(),
+        Kind::Secret if row.name == "otlp_headers" => "\"api-key=sesame\"".to_owned(),
         Kind::Text => "\"SELECT $1\"".to_owned(),
         Kind::Name => "\"somebody\"".to_owned(),
         Kind::Host => "\"db.example\"".to_owned(),
@@ -91,6 +93,9 @@ fn company(section: Section, name: &str, file: &str) -> String {
         (Section::Cache, "mode" | "password" | "password_file") => "user = \"u\"\n".to_owned(),
         (_, "cache") => "[cache]\nuser = \"u\"\n".to_owned(),
         (Section::Procedure, "also") => "key = [\"p_w\"]\n".to_owned(),
+        (Section::Telemetry, "otlp_headers" | "otlp_timeout" | "trace_one_in") => {
+            "otlp_endpoint = \"http://127.0.0.1:4318\"\n".to_owned()
+        }
         (Section::Auth, "method") => format!("hba_file = \"{file}\"\n"),
         (Section::Auth, "hba_file") => "method = \"hba\"\n".to_owned(),
         (Section::Auth, "ident_map") => format!("ident_file = \"{file}\"\n"),

@@ -221,3 +221,44 @@ fn answers_that_nobody_is_told_of_leave_nothing_behind() {
     trace.tell(&Journey::new(Engine::Pool), &mut out);
     assert_eq!(tags(&out), "DZDZDZDNZ");
 }
+
+fn failed(code: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    let message = "no";
+    let error = ErrorReply { severity: "ERROR", code, message, detail: None, hint: None };
+    reply::put_error(&mut out, &error);
+    reply::put_ready(&mut out, TxStatus::Idle);
+    out
+}
+
+#[test]
+fn each_answer_has_its_own_error() {
+    let (mut trace, mut out) = (Trace::default(), Vec::new());
+    let replies = [answer(1), failed("23505"), answer(2), failed("40001")].concat();
+    trace.take(&replies, 0);
+    out.extend_from_slice(&replies);
+    let pool = Journey::new(Engine::Pool);
+    let codes: Vec<_> = (0..4).map(|_| trace.tell(&pool, &mut out)).collect();
+    assert_eq!(codes, [None, Some(*b"23505"), None, Some(*b"40001")]);
+    assert_eq!(out, replies, "nobody is told");
+    trace.take(&failed("22012"), out.len());
+    assert_eq!(trace.tell(&Journey::new(Engine::Trip(2)), &mut out), Some(*b"22012"));
+    assert_eq!(trace.tell(&Journey::new(Engine::Here), &mut out), None);
+}
+
+#[test]
+fn what_was_sampled_is_answered_when_its_turn_has_come() {
+    let started = |behind| Started {
+        behind,
+        began: Moment(behind as u64),
+        parent: None,
+        text: Text::Unknown,
+    };
+    let mut trace = Trace::default();
+    // The first of five, the third, the fourth.
+    trace.started.extend([started(0), started(2), started(3)]);
+    assert!(!trace.is_idle());
+    let turns: Vec<_> = (0..5).map(|_| trace.answered().map(|started| started.began.0)).collect();
+    assert_eq!(turns, [Some(0), None, Some(2), Some(3), None]);
+    assert!(trace.is_idle());
+}

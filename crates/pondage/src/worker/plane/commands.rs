@@ -423,6 +423,7 @@ impl Plane {
 
     /// A whole new configuration: what connections already use stays until they let go.
     fn reload(&mut self, config: Arc<Config>, tls_ready: bool) {
+        self.sampler = super::sampling::Sampler::of(&config);
         self.config = config;
         self.tls_ready = tls_ready;
         self.verifiers.clear();

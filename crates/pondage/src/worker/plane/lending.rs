@@ -598,6 +598,9 @@ impl Plane {
                 self.effects.push(Effect::Control(gone));
             }
         }
+        if self.clients[slot].trace.is_some() {
+            self.sample_lost(slot);
+        }
         self.unit_abandoned(slot);
         self.stop_listening(slot);
         let client = &mut self.clients[slot];

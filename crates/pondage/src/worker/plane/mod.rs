@@ -38,6 +38,7 @@ mod replanning;
 mod replies;
 mod report;
 mod requests;
+mod sampling;
 mod sharing;
 mod splitting;
 mod standpoint;
@@ -77,6 +78,7 @@ use crate::config::{Config, PoolConfig};
 use crate::control::messages::{
     Identity, OpenError, Opened, PoolName, Ref, Shutdown, ToControl, ToWorker,
 };
+use crate::export::Outbox;
 use crate::hosts::{Replicas, Seat};
 use crate::link::Ends;
 use crate::session::cancel_key::CancelKeys;
@@ -129,6 +131,8 @@ pub struct Common {
     statements: Numbers,
     ids: AtomicU64,
     pub caches: Arc<Caches>,
+    /// Of statements that were sampled.
+    outbox: Arc<Outbox>,
     /// Of calls that are on their way.
     pub(super) keys: Held,
     suspects: Mutex<Suspects>,
@@ -148,6 +152,11 @@ enum Count {
 impl Common {
     pub fn new(caches: Arc<Caches>) -> Common {
         Common { caches, ..Common::default() }
+    }
+
+    /// With the outbox of the process.
+    pub fn with_outbox(self, outbox: Arc<Outbox>) -> Common {
+        Common { outbox, ..self }
     }
 
     /// Who has failed to log in lately.
@@ -392,6 +401,8 @@ pub struct Plane {
     /// The wall clock when the monotonic one was zero.
     epoch: SystemTime,
     tls_ready: bool,
+    /// None: no statement is sampled.
+    sampler: Option<sampling::Sampler>,
     pub clients: Slots<Client>,
     pub servers: Slots<ServerConn>,
     pools: Vec<PoolState>,
@@ -473,6 +484,7 @@ impl Plane {
         let mut settings = Interner::default();
         Plane {
             worker: setting.worker,
+            sampler: sampling::Sampler::of(&setting.config),
             config: setting.config,
             now: Moment(0),
             epoch: setting.epoch,
@@ -612,6 +624,7 @@ impl Plane {
             trace: None,
             sight: None,
             close_needed: false,
+            looked_at: false,
             queued_out: false,
             queued_resume: false,
             connected: began,

@@ -69,6 +69,7 @@ impl Plane {
                     taken => Taken::Bytes(taken),
                 },
                 Phase::Pooled if client.rest > 0 => self.pass_rest(slot, &bytes[at..]),
+                Phase::Pooled if self.sampler.is_some() => self.sampled_message(slot, &bytes[at..]),
                 Phase::Pooled | Phase::Console(_) => self.next_message(slot, &bytes[at..]),
             };
             if !self.events.is_empty() {
@@ -135,7 +136,7 @@ impl Plane {
         }
     }
 
-    fn next_message(&mut self, slot: u32, bytes: &[u8]) -> Taken {
+    pub(super) fn next_message(&mut self, slot: u32, bytes: &[u8]) -> Taken {
         let header = match frame::header(bytes) {
             Ok(Some(header)) => header,
             Ok(None) => return Taken::More,

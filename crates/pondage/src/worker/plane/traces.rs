@@ -168,7 +168,10 @@ impl Plane {
     pub(super) fn trace_answered(&mut self, slot: u32, journey: &Journey, status: TxStatus) {
         let client = &mut self.clients[slot];
         let Some(mut trace) = client.trace.take() else { return };
-        trace.tell(journey, &mut client.out);
+        let code = trace.tell(journey, &mut client.out);
+        client.trace = Some(trace);
+        self.sample_answered(slot, journey, code);
+        let Some(mut trace) = self.clients[slot].trace.take() else { return };
         trace.forget();
         if status == TxStatus::Idle {
             trace.transaction_over();
