@@ -886,16 +886,13 @@ pub static TABLE: &[Row] = &[
     row(TELEMETRY, "log_stats", Kind::Flag, Preset::Flag(default::LOG_STATS), &["log_stats"],
         "Log the averages of all databases together at the end of each period."),
     row(TELEMETRY, "otlp_endpoint", Kind::Text, Preset::None, &[],
-        "Collector of traces, by OTLP over HTTP: `\"http://127.0.0.1:4318\"`. `/v1/traces` is put \
-         behind it. `https://` is verified by the authorities of the system. Without one nothing is \
-         traced ([Tracing](tracing.md#traces))."),
+        "Collector of traces, by OTLP over HTTP, such as `\"http://127.0.0.1:4318\"`; see \
+         [Traces](tracing.md#traces). Without one nothing is traced."),
     row(TELEMETRY, "otlp_headers", Kind::Secret, Preset::None, &[],
         "Headers for the collector: `\"api-key=…,x-tenant=7\"`."),
-    row(TELEMETRY, "otlp_timeout", Kind::Duration { zero: None },
-        Preset::Duration(default::OTLP_TIMEOUT), &[],
-        "The collector has to answer within this time."),
+    row(TELEMETRY, "otlp_timeout", Kind::Duration { zero: None }, Preset::Duration(default::OTLP_TIMEOUT),
+        &[], "The collector has to answer within this time."),
     row(TELEMETRY, "trace_one_in", Kind::Count { least: 0, most: u32::MAX },
         Preset::Count(default::TRACE_ONE_IN), &[],
-        "One statement of so many is traced, beside those whose `traceparent` asks for it; 0: only \
-         these."),
+        "One statement of so many is traced, beside those whose caller is; 0: only these."),
 ];
