@@ -52,6 +52,8 @@ step "tiny benchmarks" tiny_benchmarks
 step "PostgreSQL's and psycopg2's suites, in part" env PONDAGE="$target/debug/pondage" \
     tests/suites/differences.py --short --mode session --mode session-once \
     regress isolation libpq_pipeline psycopg2
+step "packages" env PROGRAM="$target/debug/pondage" PACKAGING_VENV="$target/packaging-venv" \
+    tests/packaging/run.sh
 step "a slow network between hosts" env PONDAGE="$target/debug/pondage" tests/suites/slow_network.py
 step "drivers of other languages" cargo test --workspace --test it --locked -- \
     --ignored --test-threads=1 --nocapture drivers::

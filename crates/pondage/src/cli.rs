@@ -1,5 +1,6 @@
 //! The command line: what to do, decided without doing it.
 
+mod pages;
 mod pgbouncer;
 
 use std::ffi::OsString;
@@ -178,6 +179,10 @@ enum Command {
         #[command(flatten)]
         options: OptionFlags,
     },
+    /// Print the manual page, for man(1)
+    Manual,
+    /// Print what completes command lines in a shell
+    Completions { shell: clap_complete::Shell },
     #[command(name = bodies::SUBCOMMAND, hide = true)]
     ParseBody,
 }
@@ -251,6 +256,10 @@ pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment
             return Action::Demo(DemoOptions { environment, flags: options.into() })
         }
         (Some(Command::ParseBody), _) => return Action::ParseBody,
+        (Some(Command::Manual), _) => return Action::Done(pages::manual()),
+        (Some(Command::Completions { shell }), _) => {
+            return Action::Done(pages::completions(shell))
+        }
         (Some(Command::Check { source, options }), _) => {
             return Action::Done(check(source.load(environment, options)));
         }

@@ -1,0 +1,4 @@
+{{- define "pondage.labels" -}}
+app.kubernetes.io/name: pondage
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
