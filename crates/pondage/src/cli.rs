@@ -4,6 +4,7 @@ mod pages;
 mod pgbouncer;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +30,9 @@ pub mod exit {
     pub const BAD_CONFIGURATION: u8 = 78;
 }
 
+/// The load of the demo, when somebody looks on.
+const DEMO_LOAD_SECONDS: u64 = 45;
+
 /// What the process is to do.
 #[derive(Debug)]
 pub enum Action {
@@ -52,6 +56,8 @@ pub enum Action {
 pub struct DemoOptions {
     pub environment: Environment,
     pub flags: Flags,
+    /// How long the load of the first minute lasts; zero: there is none.
+    pub load: Duration,
 }
 
 /// All is said and done.
@@ -176,6 +182,13 @@ enum Command {
     },
     /// Start a private PostgreSQL with sample data and serve it
     Demo {
+        /// How long to compare PostgreSQL with and without Pondage under load; without it, 45 in a
+        /// terminal and not at all elsewhere
+        #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=3600))]
+        load: Option<u64>,
+        /// Leave the load out
+        #[arg(long, conflicts_with = "load")]
+        no_load: bool,
         #[command(flatten)]
         options: OptionFlags,
     },
@@ -252,8 +265,15 @@ pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment
         serve = Action::TakeOver;
     }
     let config = match (command, url) {
-        (Some(Command::Demo { options }), _) => {
-            return Action::Demo(DemoOptions { environment, flags: options.into() })
+        (Some(Command::Demo { load, no_load, options }), _) => {
+            let load = Duration::from_secs(match (no_load, load) {
+                (true, _) => 0,
+                (false, Some(seconds)) => seconds,
+                // Programs and tests that start a demo want it for themselves.
+                (false, None) if std::io::stderr().is_terminal() => DEMO_LOAD_SECONDS,
+                (false, None) => 0,
+            });
+            return Action::Demo(DemoOptions { environment, flags: options.into(), load });
         }
         (Some(Command::ParseBody), _) => return Action::ParseBody,
         (Some(Command::Manual), _) => return Action::Done(pages::manual()),

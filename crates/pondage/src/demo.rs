@@ -2,13 +2,15 @@
 //! without a trace when it ends.
 
 pub mod cluster;
+mod load;
 
 use std::fmt;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use tokio_postgres::NoTls;
@@ -25,6 +27,9 @@ const NAME: &str = "demo";
 const REDIS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6379);
 
 const REDIS_VARIABLE: &str = "PONDAGE_LISTEN__REDIS";
+
+/// The load has a row of reads that are cached.
+const CACHE_VARIABLE: &str = "PONDAGE_CACHE__MODE";
 
 /// Logical decoding is what caches and streams need.
 const SETTINGS: [&str; 1] = ["wal_level=logical"];
@@ -86,13 +91,14 @@ struct Demo {
     /// Dropped, and so removed, after serving.
     cluster: Cluster,
     config: Config,
+    load: Duration,
     /// What was taken, and what is used instead.
     moved: Vec<String>,
     /// A signal came before the process could obey it.
     stop: Arc<AtomicBool>,
 }
 
-fn prepare(options: DemoOptions) -> Result<Demo, Refused> {
+fn prepare(mut options: DemoOptions) -> Result<Demo, Refused> {
     // From here on a signal ends the demo in order, instead of leaving a server behind.
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
@@ -101,27 +107,92 @@ fn prepare(options: DemoOptions) -> Result<Demo, Refused> {
     eprintln!("demo: making a private PostgreSQL with sample data ...");
     let cluster = Cluster::start(&SETTINGS, &stop).map_err(Refused::Cluster)?;
     load_sample(&cluster)?;
+    let load = options.load;
+    if !load.is_zero() {
+        load_more(&cluster)?;
+        options.environment = options.environment.or(CACHE_VARIABLE, "auto");
+    }
     let (config, moved) = configure(options, &cluster).map_err(Refused::Config)?;
     match stop.load(Ordering::Relaxed) {
         true => Err(Refused::Stopped),
-        false => Ok(Demo { cluster, config, moved, stop }),
+        false => Ok(Demo { cluster, config, load, moved, stop }),
     }
 }
 
 impl Demo {
     fn serve(self) -> ExitCode {
-        let Demo { cluster, config, moved, stop } = self;
+        let Demo { cluster, config, load, moved, stop } = self;
         let directory = cluster.directory().display().to_string();
+        let mut thread = None;
         let code = process::serve_and(config, |addresses| {
             for line in moved {
                 eprintln!("{line}");
             }
             eprint!("{}", welcome(addresses, &directory));
+            if !load.is_zero() {
+                thread = start_load(addresses, &cluster, load, stop.clone());
+            }
             stop.load(Ordering::Relaxed)
         });
+        stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = thread {
+            // Nothing of it must be left when PostgreSQL goes.
+            let _ = thread.join();
+        }
         eprintln!("demo: removing {directory}");
         code
     }
+}
+
+/// None: there is no door by TCP, or no thread.
+fn start_load(
+    addresses: &Addresses,
+    cluster: &Cluster,
+    total: Duration,
+    stop: Arc<AtomicBool>,
+) -> Option<std::thread::JoinHandle<()>> {
+    let door = reachable(addresses.postgres.iter().find_map(|address| address.parse().ok())?);
+    let redis = addresses.redis.iter().find_map(|address| address.parse().ok()).map(reachable);
+    let at = |address: SocketAddr| {
+        let mut config = tokio_postgres::Config::new();
+        config.host(address.ip().to_string()).port(address.port());
+        config.user(NAME).password(NAME).dbname(NAME).application_name("demo load");
+        config
+    };
+    let direct = (Ipv4Addr::LOCALHOST, cluster.port()).into();
+    let places = load::Places { direct: at(direct), through: at(door), redis };
+    let next = next(door, redis, addresses);
+    let run = move || {
+        let seconds = total.as_secs();
+        eprintln!(
+            "demo: PostgreSQL without and with Pondage, by turns, for some {seconds} s ...\n"
+        );
+        if load::run(&places, total, io::stderr().is_terminal(), &stop) {
+            eprint!("{next}");
+        }
+    };
+    let spawned = std::thread::Builder::new().name("demo load".to_owned()).spawn(run);
+    spawned.map_err(|error| eprintln!("demo: no load: {error}")).ok()
+}
+
+/// What to try next, behind the table.
+fn next(door: SocketAddr, redis: Option<SocketAddr>, addresses: &Addresses) -> String {
+    let mut text = format!(
+        "\nAll of it runs on until Ctrl-C. Try next:\n\n\
+         \x20 psql 'postgres://{NAME}:{NAME}@{door}/pondage' -c 'SHOW QUERIES'\n"
+    );
+    if let Some(redis) = redis {
+        text += &format!(
+            "  redis-cli -u redis://{NAME}:{NAME}@{redis} --no-auth-warning ZREVRANGE best 0 4\n"
+        );
+    }
+    match (&addresses.dashboard, addresses.http) {
+        (Some(link), _) => text += &format!("  {link}    # the dashboard, once\n"),
+        (None, Some(http)) => text += &format!("  curl http://{}/metrics\n", reachable(http)),
+        (None, None) => {}
+    }
+    text.push('\n');
+    text
 }
 
 /// The lines to copy and paste.
@@ -172,7 +243,7 @@ fn reachable(door: SocketAddr) -> SocketAddr {
 /// The configuration of the demo. Default ports that are taken are replaced by free ones; ports
 /// that somebody asked for are not.
 fn configure(options: DemoOptions, cluster: &Cluster) -> Result<(Config, Vec<String>), Report> {
-    let DemoOptions { environment, mut flags } = options;
+    let DemoOptions { environment, mut flags, .. } = options;
     let (directory, port) = (cluster.directory().display(), cluster.port());
     let url = format!("postgres://{NAME}:{NAME}@/{NAME}?host={directory}&port={port}");
     let config = Config::from_url(&url, environment.clone(), flags.clone())?;
@@ -216,9 +287,13 @@ fn free_instead(address: SocketAddr, moved: &mut Vec<String>) -> Option<SocketAd
 }
 
 fn load_sample(cluster: &Cluster) -> Result<(), Refused> {
-    let run = async {
-        execute(cluster, "postgres", &format!("CREATE ROLE {NAME} LOGIN PASSWORD '{NAME}'"))
-            .await?;
+    wait_for(async {
+        execute(
+            cluster,
+            "postgres",
+            &format!("CREATE ROLE {NAME} LOGIN REPLICATION PASSWORD '{NAME}'"),
+        )
+        .await?;
         execute(cluster, "postgres", &format!("CREATE DATABASE {NAME} OWNER {NAME}")).await?;
         execute(cluster, NAME, &format!("SET SESSION AUTHORIZATION {NAME}; {SAMPLE}")).await?;
         let schema = redis::schema::install();
@@ -226,7 +301,18 @@ fn load_sample(cluster: &Cluster) -> Result<(), Refused> {
         execute(cluster, NAME, &format!("{as_owner}; {schema}; {KEYS}")).await?;
         // So that the first plans are good ones.
         execute(cluster, NAME, "VACUUM ANALYZE").await
-    };
+    })
+}
+
+/// The sample of the load.
+fn load_more(cluster: &Cluster) -> Result<(), Refused> {
+    let sql = format!("SET SESSION AUTHORIZATION {NAME}; {}", load::SAMPLE);
+    wait_for(execute(cluster, NAME, &sql))
+}
+
+fn wait_for(
+    run: impl std::future::Future<Output = Result<(), tokio_postgres::Error>>,
+) -> Result<(), Refused> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -339,7 +425,8 @@ mod tests {
 
         let cluster = Cluster::start(&[], &AtomicBool::new(false)).expect("cluster");
         let flags = Flags { listen: vec![taken.to_string()], ..Flags::default() };
-        let options = DemoOptions { environment: Environment::default(), flags };
+        let load = Duration::ZERO;
+        let options = DemoOptions { environment: Environment::default(), flags, load };
         let (config, _) = configure(options, &cluster).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(config.listen.postgres, [Address::Tcp(taken)]);
     }

@@ -61,6 +61,12 @@ impl Terminal {
         self.keys.write_all(keys.as_bytes()).expect("keys");
     }
 
+    /// What Ctrl-C does where the program is in the foreground.
+    pub fn interrupt(&self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    }
+
     /// All lines.
     pub fn text(&self) -> String {
         self.screen.lock().expect("not poisoned").screen().contents()

@@ -49,6 +49,15 @@ impl Environment {
         Environment { variables }
     }
 
+    /// With this value, unless the variable has one.
+    pub fn or(mut self, name: &str, value: &str) -> Environment {
+        if !self.has(name) {
+            self.variables.push((name.to_owned(), Some(value.to_owned())));
+            self.variables.sort();
+        }
+        self
+    }
+
     /// The URL that stands for a whole configuration, and its variable.
     pub(super) fn database_url(&self) -> Result<Option<(String, Place)>, Problem> {
         for name in [DATABASE_URL, DATABASE_URL_FILE] {
