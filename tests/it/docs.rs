@@ -77,6 +77,62 @@ fn every_link_between_pages_leads_somewhere() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
+/// As GitHub and mdBook make it of a heading: letters, digits, underscores, and hyphens for blanks.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' '));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut code = false;
+    let headings = text.lines().filter(|line| {
+        code ^= line.starts_with("```");
+        !code && line.starts_with('#')
+    });
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn every_link_to_a_heading_finds_it() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = read(&page);
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let Some((file, wanted)) = link.split_once('#') else { continue };
+            let there = match file {
+                "" => page.clone(),
+                file => page.with_file_name("").join(file),
+            };
+            if link.contains("://") || !there.is_file() {
+                continue;
+            }
+            if !anchors(&read(&there)).contains(wanted) {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+}
+
+/// The site has each page of the manual once.
+#[test]
+fn the_summary_names_every_page_once() {
+    let docs = root().join("docs");
+    let text = read(&docs.join("SUMMARY.md"));
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let mut named: Vec<String> = links.map(str::to_owned).collect();
+    let relative = |path: PathBuf| {
+        let path = path.strip_prefix(&docs).expect("below it").to_owned();
+        path.display().to_string()
+    };
+    let mut there: Vec<String> = files(&docs, ".md").into_iter().map(relative).collect();
+    there.retain(|page| page != "SUMMARY.md");
+    named.sort();
+    there.sort();
+    assert_eq!(named, there);
+}
+
 #[test]
 fn every_code_is_explained_and_every_explained_code_exists() {
     let crates = root().join("crates");

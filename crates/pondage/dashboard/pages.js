@@ -73,7 +73,7 @@ const pools = {
       ['application_name', 'Application'],
       ['addr', 'Address'],
       ['state', 'State'],
-      ['held', 'Held for', 'micros'],
+      ['held', 'Held for', 'seconds'],
       ['query', 'Last statement', 'text', { wide: true }],
     ]} actions=${admin && ((row) => row.client_id !== null && html`<button type="button" class="danger" onClick=${() => ask({
       title: `End client ${row.client_id}?`,
@@ -292,9 +292,19 @@ const events = {
 
 const advice = {
   title: 'Advice',
-  draw: ({ state }) => html`<${Table} id="advice" caption="Advice, what gains most first" table=${state.tables.advice}
-    empty="Nothing to advise yet: some minutes of traffic are needed." columns=${plain(state.tables.advice)} />`,
+  draw: ({ state, admin, ask }) => html`<${Table} id="advice" caption="Advice, what gains most first" table=${state.tables.advice}
+    empty="Nothing stands out." columns=${plain(state.tables.advice)}
+    actions=${admin && ((row) => RUNS.test(row.command ?? '') && html`<button type="button" onClick=${() => ask({
+      title: 'Do as advised?',
+      text: `${row.advice}. ${row.basis}.`,
+      label: 'Run',
+      danger: row.kind === 'transaction',
+      command: () => row.command,
+    })}>Run</button>`)} />`,
 };
+
+// Commands of the console; other advice is for the configuration.
+const RUNS = /^(CREATE CACHE|SET PROCEDURE|KILL_CLIENT) /;
 
 // Tables whose every column is worth seeing.
 function plain(table) {

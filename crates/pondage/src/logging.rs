@@ -23,9 +23,9 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
@@ -37,6 +37,10 @@ use tracing_subscriber::{reload, Layer, Registry};
 use crate::config::{LogFormat, Telemetry};
 
 mod pgbouncer;
+mod recent;
+
+pub use recent::Happening;
+use recent::Recent;
 
 /// Lines that wait to be written.
 const QUEUE_LINES_MAX: usize = 8192;
@@ -66,6 +70,9 @@ struct Controls {
 }
 
 static CONTROLS: OnceLock<Controls> = OnceLock::new();
+
+/// What has been logged lately.
+static RECENT: LazyLock<Recent> = LazyLock::new(Recent::default);
 
 /// Writes what is queued and ends when dropped.
 pub struct Logging {
@@ -127,6 +134,11 @@ pub fn configure(telemetry: &Telemetry) -> io::Result<()> {
     let _ = controls.level.reload(level_of(telemetry));
     let _ = controls.queue.send(Entry::File(file));
     Ok(())
+}
+
+/// What has been logged lately, the last one first.
+pub fn recent() -> Vec<Happening> {
+    RECENT.all()
 }
 
 fn level_of(telemetry: &Telemetry) -> LevelFilter {
@@ -232,6 +244,7 @@ impl<S: Subscriber> Layer<S> for LogLayer {
         let Some(suppressed) = self.admit(event.metadata().callsite(), Instant::now()) else {
             return;
         };
+        RECENT.note(event, suppressed, SystemTime::now());
         let mut line = Line::new(self.style, *event.metadata().level());
         event.record(&mut line);
         if suppressed > 0 {

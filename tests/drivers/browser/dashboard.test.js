@@ -14,7 +14,7 @@ const { DASHBOARD, ADMIN, ADMIN_PASSWORD, STATS, STATS_PASSWORD, SCREENSHOTS } =
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const LIMIT = { timeout: 120_000 }
 const PATIENCE_MS = 60_000
-const PAGES = ['overview', 'pools', 'queries', 'caches', 'replication', 'redis', 'procedures']
+const PAGES = ['overview', 'pools', 'queries', 'caches', 'replication', 'redis', 'procedures', 'events', 'advice']
 
 let browser
 let page

@@ -27,7 +27,7 @@ fn strict_reads_hit_while_another_database_writes() {
         &[],
         "create table t(id int primary key, n int not null, s text);
          insert into t select g, g, repeat('x', 200) from generate_series(1, 30000) g",
-        |config| config.set("cache.freshness", "strict").set("cache.wait", "200ms"),
+        |config| config.set("cache.freshness", "strict"),
     );
     let other = place.cluster().database().name;
     let mut superuser = place.cluster().superuser(&other);

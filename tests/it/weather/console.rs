@@ -136,6 +136,29 @@ fn kill_client_ends_one_client_and_gives_its_server_back() {
 }
 
 #[test]
+fn events_are_counted_and_advice_waits_for_traffic() {
+    let (database, gateway) = started();
+    for _ in 0..2 {
+        gateway.console().run("reload");
+        let parameters = [("user", APP), ("database", database.name.as_str())];
+        let refused = WireClient::try_login(&gateway.address(), "wrong", &parameters);
+        assert!(refused.is_err());
+    }
+    let events = gateway.show("events");
+    let of = |name: &str| events.iter().find(|row| row["event"] == name);
+    let reload = of("reload").unwrap_or_else(|| panic!("{events:?}"));
+    assert_eq!((reload["count"].as_str(), reload["level"].as_str()), ("2", "info"));
+    let refused = of("client_refused").unwrap_or_else(|| panic!("{events:?}"));
+    assert_eq!((refused["count"].as_str(), refused["sqlstate"].as_str()), ("2", "28P01"));
+    assert!(refused["first"] <= refused["last"]);
+    let told: String = events.iter().flat_map(|row| row.values()).cloned().collect();
+    assert!(!told.contains("wrong"), "{told}");
+    let advice = gateway.show("advice");
+    assert_eq!(advice.len(), 1);
+    assert!(advice[0]["basis"].ends_with(" s of 120 s have passed"), "{advice:?}");
+}
+
+#[test]
 fn show_tells_what_there_is() {
     let (database, gateway) = started();
     let parameters =

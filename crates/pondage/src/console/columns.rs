@@ -45,6 +45,17 @@ const HOSTS: &[Column] = columns! {
     Int8: "probe_us" "probes" "failed_probes" "bans";
 };
 
+const ADVICE: &[Column] = columns! {
+    Numeric: "rank" "gain_ms_per_second";
+    Text: "kind" "database" "user" "subject" "advice" "command" "basis";
+};
+
+const EVENTS: &[Column] = columns! {
+    Text: "last" "level" "event" "database" "sqlstate";
+    Int8: "count";
+    Text: "first" "detail";
+};
+
 const LOOKUPS: &[Column] = columns! {
     Text: "database" "query_user" "query_database";
     Int8: "cache_ms" "asked" "known" "failed";
@@ -246,6 +257,8 @@ pub fn of_show(show: Show) -> Option<&'static [Column]> {
         Show::Procedures => PROCEDURES,
         Show::Channels => CHANNELS,
         Show::Hosts => HOSTS,
+        Show::Advice => ADVICE,
+        Show::Events => EVENTS,
         Show::Lookups => LOOKUPS,
         Show::Pins => PINS,
     })

@@ -20,6 +20,7 @@ use crate::control::{spots, tally};
 use crate::export::Counts;
 use crate::hosts::Role;
 use crate::link::Ends;
+use crate::logging::Happening;
 use crate::procedures::{Known, Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::{Standing, PUBLICATION};
@@ -249,6 +250,10 @@ impl Process for Fake {
         None
     }
 
+    fn events(&self) -> Vec<Happening> {
+        vec![happening("app"), happening("reports")]
+    }
+
     fn look_ups(&self) -> Vec<tally::Standing> {
         vec![look_ups("app"), look_ups("reports")]
     }
@@ -341,6 +346,21 @@ pub fn host(database: &str) -> spots::Standing {
 }
 
 /// Look-ups of users, of which one has failed.
+/// Twice, ten seconds apart.
+pub fn happening(database: &str) -> Happening {
+    let first = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_183_510);
+    Happening {
+        event: "client_refused".to_owned(),
+        level: tracing::Level::WARN,
+        database: Some(database.to_owned()),
+        sqlstate: Some("53300".to_owned()),
+        count: 2,
+        first,
+        last: first + Duration::from_secs(10),
+        detail: "no room".to_owned(),
+    }
+}
+
 pub fn look_ups(database: &str) -> tally::Standing {
     tally::Standing {
         database: database.to_owned(),

@@ -29,17 +29,20 @@ use crate::control::messages::{ConsoleUser, Ref, Shutdown, ToWorker};
 use crate::control::mirrors::{self, Unfit};
 use crate::control::{spots, tally};
 use crate::export::Counts;
+use crate::logging::Happening;
 use crate::procedures::{Procedure, Procedures};
 use crate::route::Cacheable;
 use crate::stream::Standing;
 use crate::worker::redis::Snapshot;
 
+mod advice;
 pub mod blockers;
 pub mod cache_commands;
 pub mod caching;
 pub mod channels;
 pub mod columns;
 pub mod command;
+mod events;
 pub mod hosts;
 pub mod mirroring;
 pub mod operator;
@@ -148,6 +151,9 @@ pub trait Process: Send + Sync + 'static {
 
     /// What has become of statements that were sampled, where they are.
     fn traces(&self) -> Option<Counts>;
+
+    /// What has been logged lately, the last one first.
+    fn events(&self) -> Vec<Happening>;
 
     /// What has become of the look-ups of users, where there are any.
     fn look_ups(&self) -> Vec<tally::Standing>;

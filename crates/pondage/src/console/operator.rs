@@ -25,7 +25,7 @@ use crate::worker::snapshot::{Detail, PoolSnapshot};
 /// A worker's turn takes milliseconds; one that has not answered after this is stuck.
 const SNAPSHOT_WAIT: Duration = Duration::from_secs(5);
 /// When an operator begins, so that the first averages have a second before them.
-const FIRST_MOMENT: Moment = Moment(1_000_000);
+pub const FIRST_MOMENT: Moment = Moment(1_000_000);
 /// Databases behind the wildcard that may be paused or disabled by name.
 const SWITCHES_MAX: usize = 10_000;
 
@@ -122,7 +122,7 @@ fn detail(show: Show) -> Detail {
         | Show::ActiveSockets
         | Show::Users
         | Show::Databases => Detail::CONNECTIONS,
-        Show::Queries | Show::ProxiedQueries | Show::Channels => Detail::STATEMENTS,
+        Show::Queries | Show::ProxiedQueries | Show::Channels | Show::Advice => Detail::STATEMENTS,
         _ => Detail::POOLS,
     }
 }
@@ -235,6 +235,10 @@ impl Operator {
         let mut pins = self.process.pins().all();
         let mut hosts = self.process.hosts();
         let mut look_ups = self.process.look_ups();
+        let mut events = match shows.contains(&Show::Events) {
+            true => self.process.events(),
+            false => Vec::new(),
+        };
         if !is_console(&who.database) {
             let own = who.database.as_str();
             caches.retain(|cache| cache.database == own);
@@ -244,6 +248,7 @@ impl Operator {
             pins.retain(|pin| pin.database == own);
             hosts.retain(|host| host.database == own);
             look_ups.retain(|row| row.database == own);
+            events.retain(|one| one.database.as_deref() == Some(own));
             for worker in &mut view.workers {
                 worker.queries.retain(|row| row.database == own);
                 worker.channels.retain(|row| row.database == own);
@@ -262,6 +267,7 @@ impl Operator {
             streams: &streams,
             hosts: &hosts,
             look_ups: &look_ups,
+            events: &events,
             mirrors: &mirrors,
             pins: &pins,
             procedures: &procedures,

@@ -264,7 +264,8 @@ fn explained(procedure: &Procedure, config: &Config) -> Vec<String> {
     let hazard = if plan.ride.is_some() { "Hazard" } else { "Its body is not understood" };
     lines.extend(plan.hazards.iter().map(|line| format!("{hazard}: {line}")));
     lines.extend(problems(procedure, &plan).into_iter().map(|line| format!("Problem: {line}")));
-    if let Some(suggested) = suggested(procedure, &plan) {
+    let suggested = suggestion(procedure, &plan);
+    if let Some(suggested) = suggested.map(|(why, command)| format!("{why}: {command}")) {
         lines.push(format!("Advice: {suggested}"));
     }
     // Of rows that another key is about, it would not be the hottest one.
@@ -318,17 +319,16 @@ fn problems(procedure: &Procedure, plan: &Plan) -> Vec<String> {
     problems
 }
 
-/// The key that lock waits tell, if it is another one.
-fn suggested(procedure: &Procedure, plan: &Plan) -> Option<String> {
+/// The key that lock waits tell, if it is another one: why, and the command that sets it.
+pub fn suggestion(procedure: &Procedure, plan: &Plan) -> Option<(String, String)> {
     let places = procedure.waits().suggested();
     let own = plan.lane.iter().flat_map(|lane| &lane.key).map(|(place, _)| *place);
     if places.is_empty() || own.eq(places.iter().copied()) {
         return None;
     }
     let (title, names) = (&procedure.title, names(plan, places.into_iter()));
-    Some(format!(
-        "calls that wait for one another have the same ({names}): SET PROCEDURE {title} KEY ({names})"
-    ))
+    let why = format!("calls that wait for one another have the same ({names})");
+    Some((why, format!("SET PROCEDURE {title} KEY ({names})")))
 }
 
 fn said_by(origin: KeyOrigin) -> &'static str {

@@ -46,7 +46,7 @@ fn proxied_row(shape: &QuerySnapshot) -> Option<Vec<Value>> {
 }
 
 /// The shapes of all workers, those of one pool and text as one, in order of their names.
-fn merge(workers: &[WorkerSnapshot]) -> Vec<QuerySnapshot> {
+pub fn merge(workers: &[WorkerSnapshot]) -> Vec<QuerySnapshot> {
     let mut merged: BTreeMap<(&str, &str, &str), QuerySnapshot> = BTreeMap::new();
     for shape in workers.iter().flat_map(|worker| &worker.queries) {
         merged

@@ -8,12 +8,12 @@ use backend::moment::Moment;
 use cache::mirror::held::MirrorInfo;
 
 use super::command::{self, Show};
-use super::operator::Switches;
+use super::operator::{Switches, FIRST_MOMENT};
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
 use super::{
-    blockers, caching, channels, columns, hosts, mirroring, procedures, queries, redis, streams,
-    view,
+    advice, blockers, caching, channels, columns, events, hosts, mirroring, procedures, queries,
+    redis, streams, view,
 };
 use crate::config::options::default;
 use crate::config::{is_console, Address, Config, Host, PoolMode, PoolOptions};
@@ -21,6 +21,7 @@ use crate::control::caches::CacheInfo;
 use crate::control::mirrors::Pin;
 use crate::control::{spots, tally};
 use crate::link::Ends;
+use crate::logging::Happening;
 use crate::procedures::Procedure;
 use crate::stream::Standing;
 use crate::worker::redis::Snapshot;
@@ -42,6 +43,8 @@ pub struct Facts<'a> {
     /// In order of databases.
     pub hosts: &'a [spots::Standing],
     pub look_ups: &'a [tally::Standing],
+    /// The last one first.
+    pub events: &'a [Happening],
     /// With their databases.
     pub mirrors: &'a [(String, MirrorInfo)],
     /// In order of databases and names.
@@ -102,6 +105,8 @@ pub fn table(show: Show, facts: &Facts<'_>) -> Option<Table> {
         Show::Channels => channels::rows(facts.workers),
         Show::Streams => facts.streams.iter().map(streams::row).collect(),
         Show::Hosts => facts.hosts.iter().map(hosts::row).collect(),
+        Show::Advice => advice::rows(facts, facts.now.since(FIRST_MOMENT)),
+        Show::Events => facts.events.iter().map(events::row).collect(),
         Show::Lookups => facts.look_ups.iter().map(look_ups).collect(),
         Show::Pins => facts.workers.iter().flat_map(pins).collect(),
         Show::RedisClients => facts.redis.map_or_else(Vec::new, redis::clients),

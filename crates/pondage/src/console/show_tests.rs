@@ -51,6 +51,7 @@ impl Given {
             streams: &[],
             hosts: &[],
             look_ups: &[fixture::look_ups("app")],
+            events: &[fixture::happening("app")],
             procedures: &[],
             kept: cache::store::Standing { entries: 7, bytes: 7_000, limit: 9_000, evicted: 3 },
             commands: 3,
@@ -327,6 +328,16 @@ fn times_outside_of_the_calendar_do_no_harm() {
     assert_eq!(time(SystemTime::UNIX_EPOCH - Duration::from_secs(5)), "1970-01-01 00:00:00 UTC");
     let far = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 50);
     assert!(time(far).starts_with("9999-12-30"));
+}
+
+#[test]
+fn events_say_what_happened_how_often_and_when() {
+    let given = Given::new(Vec::new());
+    assert_eq!(
+        given.show(Show::Events),
+        ["'2026-11-20 14:05:20 UTC' 'warn' 'client_refused' 'app' '53300' 2 \
+          '2026-11-20 14:05:10 UTC' 'no room'"]
+    );
 }
 
 #[test]

@@ -133,6 +133,10 @@ impl Process for Control {
         (traced || counts != Counts::default()).then_some(counts)
     }
 
+    fn events(&self) -> Vec<logging::Happening> {
+        logging::recent()
+    }
+
     fn look_ups(&self) -> Vec<tally::Standing> {
         self.auth_queries.tallies.standing(&self.config.load())
     }

@@ -43,6 +43,8 @@ const TABLES: &[Show] = &[
     Show::Redis,
     Show::RedisCommands,
     Show::RedisKeys,
+    Show::Events,
+    Show::Advice,
 ];
 
 /// The state as JSON, in one line.
