@@ -32,12 +32,12 @@ def run(*command, **options):
     return done.stdout
 
 
-def check(environment=None, file=None):
+def check(environment=None, file=None, flags=()):
     """The program's own check of a configuration."""
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith(("PONDAGE_", "PG")) and name != "DATABASE_URL"}
     where = ["-c", file] if file else []
-    return run(PROGRAM, "check", *where, env=clean | (environment or {}))
+    return run(PROGRAM, "check", *where, *flags, env=clean | (environment or {}))
 
 
 class DebianPackage(unittest.TestCase):
@@ -229,9 +229,11 @@ class Containers(unittest.TestCase):
         for source in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.M):
             for path in source.split():
                 self.assertTrue((ROOT / path).exists(), path)
-        variables = dict(re.findall(r"(PONDAGE_\w+)=(\S+)", text))
-        self.assertTrue(variables)
-        check(variables | {"DATABASE_URL": "postgres://app:app@db/app"})
+        # What the environment says is stronger than a file: the image must not say anything.
+        self.assertNotRegex(text, r"PONDAGE_[A-Z]+__\w+=")
+        serve, *flags = json.loads(re.search(r"^CMD (\[\"serve\".*\])$", text, re.M)[1])
+        self.assertEqual(serve, "serve")
+        check({"DATABASE_URL": "postgres://app:app@db/app"}, flags=flags)
         self.assertRegex(text, r"(?m)^USER 65532")
         probe = json.loads(re.search(r"CMD (\[\"bash\".+\])$", text, re.M)[1])
         run("bash", "-n", "-c", probe[2])

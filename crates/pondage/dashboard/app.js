@@ -71,7 +71,10 @@ function Dashboard({ session, onEnd }) {
   const [scheme, setScheme] = useState(dark.matches);
   const heardAt = useRef(performance.now());
   useEffect(() => {
-    const again = () => setPage(named());
+    const again = () => {
+      setPage(named());
+      setSaid(null);
+    };
     const recolour = () => setScheme(dark.matches);
     window.addEventListener('hashchange', again);
     dark.addEventListener('change', recolour);

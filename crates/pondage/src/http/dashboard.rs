@@ -13,10 +13,10 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, Extension, State};
+use axum::body::Body;
+use axum::extract::{Extension, State};
 use axum::http::{header, HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -24,7 +24,7 @@ use axum::Router;
 use serde_json::{json, Value};
 use tokio::sync::watch;
 
-use super::gate::{self, Way};
+use super::gate::{self, Proves, Standing, Way};
 use super::live::{self, Text};
 use super::refusal::Refusal;
 use super::sessions::{role, Visitor, LINK_USER};
@@ -35,6 +35,8 @@ use crate::console::session;
 
 /// Of a request's body.
 const BODY_BYTES_MAX: usize = 64 << 10;
+/// For it to arrive.
+const BODY_WAIT: Duration = Duration::from_secs(10);
 
 type Door = State<Arc<Site>>;
 type Answer = Result<Response, Refusal>;
@@ -48,7 +50,6 @@ pub fn router() -> Router<Arc<Site>> {
         .route("/api/v1/history", get(history))
         .route("/api/v1/command", post(run))
         .fallback(file)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
 
 async fn file(
@@ -67,7 +68,7 @@ async fn file(
         let hint = "Files are only read.";
         return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "P0507", "not with this", hint));
     }
-    gate::enter(&site, way, &headers)?;
+    gate::is_here(&site, way, &headers)?;
     Ok(response)
 }
 
@@ -89,10 +90,10 @@ async fn log_in(
     State(site): Door,
     Extension(way): Extension<Way>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Answer {
     gate::enter(&site, way, &headers)?;
-    let given = object(&headers, &body)?;
+    let given = object(&headers, body).await?;
     let text = |name: &str| given[name].as_str();
     let config = site.process.config();
     let now = Instant::now();
@@ -107,7 +108,7 @@ async fn log_in(
             site.sessions.open(LINK_USER, None, now)
         }
         (None, Some(user), Some(password)) => {
-            gate::prove(&site, way, user, password).await?;
+            gate::prove(&site, way, user, password, Proves::Once).await?;
             // It has been shown to be known, so there is one.
             let secret = config.secret(user).cloned();
             let secret = secret.filter(|_| role(&config, user).is_some());
@@ -161,21 +162,21 @@ async fn history(State(site): Door, Extension(way): Extension<Way>, headers: Hea
 /// Ends with the session, with the connection's age, and when another process takes over; browsers
 /// connect again.
 async fn stream(State(site): Door, Extension(way): Extension<Way>, headers: HeaderMap) -> Answer {
-    gate::visitor(&site, way, &headers).await?;
+    let visitor = gate::visitor(&site, way, &headers).await?;
     let Some(watch) = site.live.watch() else {
-        let message = "too many watch already";
+        let message = "too many watch already, or the process is about to end";
         let hint = "Close another window, or read /api/v1/state now and then.";
         return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "P0508", message, hint));
     };
-    let events = futures_util::stream::unfold(Watcher { site, way, headers, watch }, next);
+    let standing = Standing::of(&site, way, &headers, &visitor);
+    let events = futures_util::stream::unfold(Watcher { site, standing, watch }, next);
     let kind = (header::CONTENT_TYPE, "text/event-stream");
     Ok(([kind, NO_STORE, NO_SNIFF], Body::from_stream(events)).into_response())
 }
 
 struct Watcher {
     site: Arc<Site>,
-    way: Way,
-    headers: HeaderMap,
+    standing: Standing,
     watch: watch::Receiver<Option<Text>>,
 }
 
@@ -183,7 +184,9 @@ async fn next(mut watcher: Watcher) -> Option<(Result<String, Infallible>, Watch
     watcher.watch.changed().await.ok()?;
     let text = watcher.watch.borrow_and_update().clone()?;
     // Whose session has ended sees no more.
-    gate::visitor(&watcher.site, watcher.way, &watcher.headers).await.ok()?;
+    if !watcher.standing.holds(&watcher.site) {
+        return None;
+    }
     Some((Ok(format!("retry: 1000\nevent: state\ndata: {text}\n\n")), watcher))
 }
 
@@ -191,11 +194,11 @@ async fn run(
     State(site): Door,
     Extension(way): Extension<Way>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Answer {
     let visitor = gate::visitor(&site, way, &headers).await?;
     gate::is_meant(&visitor, &headers)?;
-    let given = object(&headers, &body)?;
+    let given = object(&headers, body).await?;
     let hint = "Send {\"command\": \"SHOW POOLS\"}; SHOW HELP lists what there is.";
     let Some(text) = given["command"].as_str() else {
         return Err(unfit("a command is a text", hint));
@@ -217,10 +220,17 @@ async fn run(
 }
 
 /// A body of JSON. A page of another site could send a form without asking, but not this.
-fn object(headers: &HeaderMap, body: &Bytes) -> Result<Value, Refusal> {
+async fn object(headers: &HeaderMap, body: Body) -> Result<Value, Refusal> {
+    let whole = axum::body::to_bytes(body, BODY_BYTES_MAX);
+    // Who is slow to send it holds one of the door's places.
+    let Ok(Ok(body)) = tokio::time::timeout(BODY_WAIT, whole).await else {
+        let message = "the body is too long, or did not come in time";
+        let hint = "64 KiB within 10 s at the most.";
+        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "P0509", message, hint));
+    };
     let kind = gate::text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
     let is_json = kind.split(';').next().is_some_and(|kind| kind.trim() == "application/json");
-    let given = serde_json::from_slice(body).ok().filter(|given: &Value| given.is_object());
+    let given = serde_json::from_slice(&body).ok().filter(|given: &Value| given.is_object());
     given.filter(|_| is_json).ok_or_else(|| {
         unfit("the body is no JSON object", "Send Content-Type: application/json and an object.")
     })

@@ -184,6 +184,8 @@ async fn other_sites_get_nothing() {
         let given = json!({ "user": "root", "password": "secret" });
         let got = door.post("/api/v1/session", &[line.to_owned()], given).await;
         assert_eq!(code(&got), (403, "P0505"), "{line}");
+        // A link to it from elsewhere is fine.
+        assert_eq!(door.send("GET /", &[line.to_owned()], "").await.status, 200, "{line}");
     }
     let own = format!("Origin: http://{}", door.address);
     assert_eq!(door.command(&with(&own), "SHOW VERSION").await.status, 200);
@@ -233,6 +235,27 @@ async fn the_state_has_the_tables_of_the_console() {
     assert!(state["overview"]["p99_seconds"].is_object(), "{state}");
     let history = door.send("GET /api/v1/history", &headers, "").await.body;
     assert_eq!(history["interval_seconds"], json!(1));
+}
+
+#[tokio::test]
+async fn who_is_slow_with_a_body_is_judged_before_it_comes() {
+    let door = door().await;
+    let mut stream = TcpStream::connect(door.address).await.expect("a connection");
+    let request = format!(
+        "POST /api/v1/command HTTP/1.1\r\nHost: {}\r\nContent-Length: 60000\r\n\r\n",
+        door.address
+    );
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    assert!(read_until(&mut stream, "P0501").await.starts_with("HTTP/1.1 401 "));
+}
+
+#[tokio::test]
+async fn nobody_watches_a_process_that_has_handed_over() {
+    let door = door().await;
+    let headers = door.session("root", "secret").await;
+    door.site.live.end();
+    let got = door.send("GET /api/v1/stream", &headers, "").await;
+    assert_eq!(code(&got), (503, "P0508"));
 }
 
 /// Reads until `wanted` was seen, or to the end.

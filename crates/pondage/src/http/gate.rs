@@ -11,6 +11,7 @@ use std::time::Instant;
 use axum::http::{header, HeaderMap, StatusCode};
 use base64::prelude::{Engine, BASE64_STANDARD};
 use subtle::ConstantTimeEq;
+use wire::pg::auth::Secret;
 
 use super::refusal::Refusal;
 use super::sessions::{role, Visitor};
@@ -40,8 +41,8 @@ impl Way {
     }
 }
 
-/// Whether the dashboard is served here, by this name, to pages of its own.
-pub fn enter(site: &Site, way: Way, headers: &HeaderMap) -> Result<(), Refusal> {
+/// Whether the dashboard is served here and by this name. Its files may be linked to from anywhere.
+pub fn is_here(site: &Site, way: Way, headers: &HeaderMap) -> Result<(), Refusal> {
     if !way.is_private() {
         let message = "the dashboard is served on a loopback address only";
         let hint = "Use ssh -L 6433:127.0.0.1:6433, or a proxy on this machine that speaks TLS. \
@@ -60,12 +61,19 @@ pub fn enter(site: &Site, way: Way, headers: &HeaderMap) -> Result<(), Refusal> 
         let hint = "Use its address, or list the name in listen.http_names.";
         return Err(Refusal::new(StatusCode::FORBIDDEN, "P0504", message, hint));
     }
+    Ok(())
+}
+
+/// The same for what is asked or told: by pages of its own only.
+pub fn enter(site: &Site, way: Way, headers: &HeaderMap) -> Result<(), Refusal> {
+    is_here(site, way, headers)?;
+    let host = text(headers, header::HOST.as_str()).unwrap_or_default();
     let foreign = text(headers, header::ORIGIN.as_str()).is_some_and(|origin| {
         let from = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
         from.is_none_or(|from| !from.eq_ignore_ascii_case(host))
     });
-    let site = text(headers, "sec-fetch-site").unwrap_or("none");
-    if foreign || !matches!(site, "none" | "same-origin") {
+    let from = text(headers, "sec-fetch-site").unwrap_or("none");
+    if foreign || !matches!(from, "none" | "same-origin") {
         let message = "the request comes from another site";
         let hint = "Open the dashboard itself; other pages may not use it.";
         return Err(Refusal::new(StatusCode::FORBIDDEN, "P0505", message, hint));
@@ -83,9 +91,41 @@ pub async fn visitor(site: &Site, way: Way, headers: &HeaderMap) -> Result<Visit
         }
     }
     let Some((user, password)) = basic(headers) else { return Err(Refusal::log_in()) };
-    prove(site, way, &user, &password).await?;
+    // Sent with each request: it must not make others' wrong ones forgotten.
+    prove(site, way, &user, &password, Proves::Each).await?;
     let who = role(&config, &user).ok_or_else(|| Refusal::wrong_password(&user))?;
     Ok(Visitor { who, csrf: None })
+}
+
+/// What a stream was opened with, to be looked at again while it goes on.
+pub enum Standing {
+    Cookie(String),
+    User(String, Option<Secret>),
+}
+
+impl Standing {
+    /// Of a visitor who was let in with these headers.
+    pub fn of(site: &Site, way: Way, headers: &HeaderMap, visitor: &Visitor) -> Standing {
+        match cookie(headers, &way.cookie()).filter(|_| visitor.csrf.is_some()) {
+            Some(cookie) => Standing::Cookie(cookie.to_owned()),
+            None => {
+                let user = visitor.who.user.clone();
+                let secret = site.process.config().secret(&user).cloned();
+                Standing::User(user, secret)
+            }
+        }
+    }
+
+    /// Whether it is still good. Looking on is no use of a session: it ends all the same.
+    pub fn holds(&self, site: &Site) -> bool {
+        let config = site.process.config();
+        match self {
+            Standing::Cookie(cookie) => site.sessions.is_open(cookie, &config, Instant::now()),
+            Standing::User(user, secret) => {
+                role(&config, user).is_some() && config.secret(user) == secret.as_ref()
+            }
+        }
+    }
 }
 
 /// That what is to be changed is asked for by the page itself.
@@ -100,11 +140,26 @@ pub fn is_meant(visitor: &Visitor, headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::new(StatusCode::FORBIDDEN, "P0505", message, hint))
 }
 
+/// How often a password is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proves {
+    Once,
+    /// With each request.
+    Each,
+}
+
 /// That `password` is the user's, who waits longer with each wrong one.
-pub async fn prove(site: &Site, way: Way, user: &str, password: &str) -> Result<(), Refusal> {
-    let too_long = user.len().max(password.len()) > CREDENTIAL_BYTES_MAX;
-    let wait = site.sessions.attempt(way.remote, user, Instant::now());
-    let Some(wait) = wait.filter(|_| !too_long) else {
+pub async fn prove(
+    site: &Site,
+    way: Way,
+    user: &str,
+    password: &str,
+    proves: Proves,
+) -> Result<(), Refusal> {
+    if user.len().max(password.len()) > CREDENTIAL_BYTES_MAX {
+        return Err(Refusal::wrong_password("..."));
+    }
+    let Some(wait) = site.sessions.attempt(way.remote, user, Instant::now()) else {
         let message = "too many failed log-ins from this address";
         let hint = "Try again in a minute.";
         return Err(Refusal::new(StatusCode::TOO_MANY_REQUESTS, "P0503", message, hint));
@@ -112,7 +167,9 @@ pub async fn prove(site: &Site, way: Way, user: &str, password: &str) -> Result<
     tokio::time::sleep(wait).await;
     let known = role(&site.process.config(), user).is_some();
     let right = site.process.check_password(user, password).await && known;
-    site.sessions.tried(way.remote, user, right, Instant::now());
+    if !right || proves == Proves::Once {
+        site.sessions.tried(way.remote, user, right, Instant::now());
+    }
     if right {
         return Ok(());
     }

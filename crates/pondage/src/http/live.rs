@@ -2,6 +2,7 @@
 //! the state while somebody watches, once for all who do.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -53,24 +54,34 @@ pub type Text = Arc<str>;
 pub struct Live {
     /// None before the first one, and when the process hands its doors over.
     latest: watch::Sender<Option<Text>>,
+    /// The doors are another process's.
+    ended: AtomicBool,
     /// Held to push one and to copy all.
     samples: Mutex<VecDeque<Overview>>,
 }
 
 impl Default for Live {
     fn default() -> Live {
-        Live { latest: watch::Sender::new(None), samples: Mutex::default() }
+        Live {
+            latest: watch::Sender::new(None),
+            ended: AtomicBool::new(false),
+            samples: Mutex::default(),
+        }
     }
 }
 
 impl Live {
-    /// None: too many watch.
+    /// None: too many watch, or it is over.
     pub fn watch(&self) -> Option<watch::Receiver<Option<Text>>> {
+        if self.ended.load(Ordering::Acquire) {
+            return None;
+        }
         (self.latest.receiver_count() < WATCHERS_MAX).then(|| self.latest.subscribe())
     }
 
     /// Whoever watches is to ask elsewhere.
     pub fn end(&self) {
+        self.ended.store(true, Ordering::Release);
         self.latest.send_replace(None);
     }
 

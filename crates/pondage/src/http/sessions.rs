@@ -145,11 +145,30 @@ impl Sessions {
         token
     }
 
-    /// Whose cookie this is, by the configuration of now.
+    /// Whose cookie this is, by the configuration of now. The session is used by it.
     pub fn visitor(&self, cookie: &str, config: &Config, now: Instant) -> Option<Visitor> {
         let at = hash(cookie);
         let mut state = self.state();
-        let session = state.sessions.get_mut(&at)?;
+        let visitor = state.visitor(at, config, now)?;
+        if let Some(session) = state.sessions.get_mut(&at) {
+            session.used = now;
+        }
+        Some(visitor)
+    }
+
+    /// Whether there is still such a session; it is not used by that.
+    pub fn is_open(&self, cookie: &str, config: &Config, now: Instant) -> bool {
+        self.state().visitor(hash(cookie), config, now).is_some()
+    }
+
+    pub fn close(&self, cookie: &str) {
+        self.state().sessions.remove(&hash(cookie));
+    }
+}
+
+impl State {
+    fn visitor(&mut self, at: Hash, config: &Config, now: Instant) -> Option<Visitor> {
+        let session = self.sessions.get(&at)?;
         let since = |then: Instant| now.saturating_duration_since(then);
         let by_link = session.secret.is_none();
         let same = by_link || config.secret(&session.user) == session.secret.as_ref();
@@ -159,15 +178,10 @@ impl Sessions {
         };
         let over = since(session.used) >= IDLE_MAX || since(session.opened) >= AGE_MAX || !same;
         let Some(who) = who.filter(|_| !over) else {
-            state.sessions.remove(&at);
+            self.sessions.remove(&at);
             return None;
         };
-        session.used = now;
         Some(Visitor { who, csrf: Some(session.csrf.clone()) })
-    }
-
-    pub fn close(&self, cookie: &str) {
-        self.state().sessions.remove(&hash(cookie));
     }
 }
 
@@ -209,6 +223,9 @@ mod tests {
         let unused = open();
         assert!(known(&unused, 3_599) && known(&unused, 7_198) && !known(&unused, 10_798));
         assert!(!known(&unused, 7_199), "it came back");
+        let watched = open();
+        let is_open = |seconds| sessions.is_open(watched.as_str(), &config, after(start, seconds));
+        assert!(is_open(3_599) && !is_open(3_600), "looking on is no use");
         let used = open();
         assert!((0..12).all(|hour| known(&used, hour * 3_600 + 3_599 - hour)));
         assert!(!known(&used, 43_200));
