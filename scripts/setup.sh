@@ -92,6 +92,10 @@ if [ "$for_what" = test ]; then
     want javac openjdk-17-jdk-headless
     # The dashboard is looked at in a browser.
     want chromium chromium
+    # The manual's commands are run on hosts of their own.
+    want curl curl
+    want ip iproute2
+    want openssl openssl
     want mvn maven
     want go golang-go
     # psycopg2's source package asks it where PostgreSQL is.

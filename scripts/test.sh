@@ -38,6 +38,10 @@ tiny_benchmarks() (
             --loads "$cached"
 )
 
+manual() (
+    cd tests/manual && python3 -m unittest && PONDAGE="$target/debug/pondage" ./run.py
+)
+
 in_bench() { (cd bench && "$@"); }
 
 # One selection of packages for all steps: another one has other features, and builds all again.
@@ -52,6 +56,7 @@ step "tiny benchmarks" tiny_benchmarks
 step "PostgreSQL's and psycopg2's suites, in part" env PONDAGE="$target/debug/pondage" \
     tests/suites/differences.py --short --mode session --mode session-once \
     regress isolation libpq_pipeline psycopg2
+step "the manual's commands" manual
 step "packages" env PROGRAM="$target/debug/pondage" PACKAGING_VENV="$target/packaging-venv" \
     tests/packaging/run.sh
 step "a slow network between hosts" env PONDAGE="$target/debug/pondage" tests/suites/slow_network.py

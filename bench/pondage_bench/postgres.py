@@ -90,7 +90,8 @@ class Wal:
 
 @dataclass
 class Cluster:
-    """A fresh cluster with trust authentication, on a free port and a Unix socket of its own."""
+    """A fresh cluster with trust authentication, on a Unix socket of its own and, unless a port is
+    given, a free one."""
 
     supervisor: Supervisor
     settings: dict[str, str] = field(default_factory=default_settings)
@@ -118,7 +119,7 @@ class Cluster:
              "-E", "UTF8", "--no-locale", "--no-instructions"],
             timeout=INIT_SECONDS,
         )  # fmt: skip
-        self.port = free_port()
+        self.port = self.port or free_port()
         options = {
             **self.settings,
             "port": str(self.port),

@@ -234,15 +234,18 @@ def stage(binary: Path, directory: Path) -> Path:
 
 
 def wait_until(
-    what: str, seconds: float, complaint: Callable[[], str | None], process: Process
+    what: str, seconds: float, complaint: Callable[[], str | None], process: Process | None
 ) -> None:
-    """Polls until there is no complaint; the last one becomes the BenchError."""
+    """Polls until there is no complaint; the last one becomes the BenchError, as is the end of
+    the process that it is about."""
     deadline = time.monotonic() + seconds
     while True:
-        process.ensure_alive()
+        if process:
+            process.ensure_alive()
         missing = complaint()
         if missing is None:
             return
         if time.monotonic() > deadline:
-            raise BenchError(f"{what} not within {seconds:.0f} s: {missing}\n{tail(process.log)}")
+            log = f"\n{tail(process.log)}" if process else ""
+            raise BenchError(f"{what} not within {seconds:.0f} s: {missing}{log}")
         time.sleep(0.02)

@@ -170,7 +170,7 @@ pub fn reference() -> String {
     page.push_str(
         "\n## Errors\n\nA configuration with errors is refused whole, with all of them:\n",
     );
-    page.push_str("\n```\n");
+    page.push_str("\n```text\n");
     page.push_str(EXAMPLE);
     page.push_str("```\n\n| code | meaning |\n|---|---|\n");
     for code in Code::ALL {

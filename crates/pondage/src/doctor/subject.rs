@@ -63,7 +63,8 @@ fn subject(config: &Config, database: &str, user: Option<&str>) -> Result<Subjec
     Ok(Subject { pool })
 }
 
-/// The first one whose password is stored in clear text.
+/// The first one whose password is stored in clear text. Users of the console are often no roles
+/// of the server, so they come last.
 fn known_user(config: &Config) -> Option<String> {
     let plain = |secret: &Secret| matches!(secret, Secret::Plain(_));
     let of_sections = config
@@ -73,7 +74,10 @@ fn known_user(config: &Config) -> Option<String> {
         .map(|(name, _)| name);
     let of_file =
         config.auth.file_users.iter().filter(|(_, secret)| plain(secret)).map(|(name, _)| name);
-    of_sections.chain(of_file).next().cloned()
+    let known = of_sections.chain(of_file);
+    let console = [&config.auth.admin_users, &config.auth.stats_users];
+    let is_of_console = |name: &str| console.iter().any(|users| users.iter().any(|u| u == name));
+    known.min_by_key(|name| is_of_console(name)).cloned()
 }
 
 #[cfg(test)]
@@ -103,6 +107,16 @@ mod tests {
         assert_eq!(named(TWO, None, None).expect("two"), ["app web", "logs report"]);
         assert_eq!(named(TWO, None, Some("me")).expect("two"), ["app web", "logs me"]);
         assert_eq!(named(TWO, Some("any"), None).expect("one"), ["any report"]);
+    }
+
+    #[test]
+    fn users_of_the_console_are_taken_only_where_there_is_nobody_else() {
+        let admin = "[databases.app]\nhost = \"db\"\n[auth]\nadmin_users = [\"ada\"]\n\
+                     stats_users = [\"bob\"]\n[users.ada]\npassword = \"x\"\n\
+                     [users.bob]\npassword = \"x\"\n";
+        assert_eq!(named(admin, None, None).expect("one"), ["app ada"]);
+        let web = format!("{admin}[users.web]\npassword = \"x\"\n");
+        assert_eq!(named(&web, None, None).expect("one"), ["app web"]);
     }
 
     #[test]
