@@ -21,7 +21,8 @@ pictures: ## the pictures of docs/benchmarks.md, drawn anew from its tables
 
 site: ## the manual as HTML, target/site/index.html; installs mdBook with cargo if it is missing
 	@command -v mdbook >/dev/null || cargo install --locked --version ^0.5 mdbook --no-default-features --features search
-	mdbook build docs
+	mdbook build docs --dest-dir $(abspath $(TARGET))/site
+	scripts/check_site.py $(TARGET)/site
 
 deb: build ## the Debian package, target/deb/pondage_VERSION_ARCH.deb
 	packaging/deb/build.sh $(TARGET)/release/pondage $(TARGET)/deb
