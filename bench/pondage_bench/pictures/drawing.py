@@ -66,6 +66,8 @@ class Picture:
                 raise PageError(f"{self.name}: {sections[0]} no longer says `{words}`")
         tables = " and ".join(f"\u201c{section}\u201d" for section in sections)
         source = "Each step of the scale doubles. "
+        if any(" against " in ratio.text for ratio in ratios):
+            source += "Where two figures stand, the bar is their quotient. "
         source += f"Table of {tables}." if len(sections) < 3 else "Tables of docs/benchmarks.md."
         source += "".join(f" {words[:1].upper()}{words[1:]}." for words in self.conditions)
         return ratio_chart(self.title, self.against, source, ratios, says=self.in_words(page))
