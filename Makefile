@@ -4,7 +4,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ARGS :=
 BENCH := PONDAGE=$(abspath $(TARGET))/release/pondage scripts/bench.sh
 
-.PHONY: help run build site deb release test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure bench-session redis-diff redis-suite redis-py-suite pgbouncer-suite drivers-suites slow-network redis-kills procedure-kills simulate soak fuzz cache-check sql-logic
+.PHONY: help run build pictures site deb release test test-drivers lint bench bench-connect bench-coalesce bench-prepared bench-redis bench-cache bench-procedure bench-session redis-diff redis-suite redis-py-suite pgbouncer-suite drivers-suites slow-network redis-kills procedure-kills simulate soak fuzz cache-check sql-logic
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,9 +16,13 @@ build: ## the release binary, target/release/pondage
 	scripts/setup.sh run
 	cargo build --release --locked -p pondage
 
+pictures: ## the pictures of docs/benchmarks.md, drawn anew from its tables
+	cd bench && python3 -m pondage_bench.pictures
+
 site: ## the manual as HTML, target/site/index.html; installs mdBook with cargo if it is missing
 	@command -v mdbook >/dev/null || cargo install --locked --version ^0.5 mdbook --no-default-features --features search
-	mdbook build docs
+	mdbook build docs --dest-dir $(abspath $(TARGET))/site
+	scripts/check_site.py $(TARGET)/site
 
 deb: build ## the Debian package, target/deb/pondage_VERSION_ARCH.deb
 	packaging/deb/build.sh $(TARGET)/release/pondage $(TARGET)/deb

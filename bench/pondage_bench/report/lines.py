@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from .svg import COLOURS, OTHER_COLOUR, STYLE, WIDTH
+from .svg import COLOURS, OTHER_COLOUR, STYLE, WIDTH, opening
 
 LEFT = 78
 LEGEND_WIDTH = 200
@@ -43,15 +43,8 @@ def line_chart(
     values = [value for line in lines for value in line.points.values()]
     marks = powers(values) if by_powers else multiples(max(values, default=0.0))
     plot = _Plot(len(ticks), height, marks, by_powers)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
-        f' width="{WIDTH}" height="{height}" role="img">',
-        f"<title>{escape(title)}</title>",
-        f"<style>{STYLE}{GRID_STYLE}</style>",
-        f'<text class="pb-text pb-title" x="8" y="24">{escape(title)}</text>',
-        f'<text class="pb-text pb-soft" x="8" y="45">{escape(subtitle)}</text>',
-        *plot.grid(),
-    ]
+    style = STYLE + GRID_STYLE
+    parts = opening(title, [subtitle], (WIDTH, height), style=style) + plot.grid()
     for index, tick in enumerate(ticks):
         parts.append(
             f'<text class="pb-text pb-soft" text-anchor="middle" x="{plot.x(index):.1f}"'

@@ -13,6 +13,7 @@ ROW = 30
 BAR = 18
 TOP = 62
 BOTTOM = 14
+LINE = 17
 
 # Each colour has enough contrast on white and on near black.
 COLOURS = {
@@ -47,20 +48,41 @@ class Bar:
     text: str
 
 
+def opening(
+    title: str,
+    lines: Sequence[str],
+    size: tuple[int, int],
+    *,
+    style: str = STYLE,
+    says: str = "",
+    behind: str = "",
+) -> list[str]:
+    """What every picture of this size begins with: its title and the lines below it. `says` is what
+    it shows in words, for who can't see it; `behind` is drawn before all else.
+    """
+    width, height = size
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+        f' width="{width}" height="{height}" role="img">',
+        f"<title>{escape(title)}</title>",
+        *([f"<desc>{escape(says)}</desc>"] if says else []),
+        f"<style>{style}</style>",
+        *([behind] if behind else []),
+        f'<text class="pb-text pb-title" x="8" y="24">{escape(title)}</text>',
+        *(
+            f'<text class="pb-text pb-soft" x="8" y="{45 + LINE * at}">{escape(line)}</text>'
+            for at, line in enumerate(lines)
+        ),
+    ]
+
+
 def bar_chart(title: str, subtitle: str, bars: Sequence[Bar]) -> str:
     """Horizontal bars from zero; a thin line shows lowest to highest. Negative values show none."""
     height = TOP + ROW * len(bars) + BOTTOM
     room = WIDTH - LABEL_WIDTH - VALUE_WIDTH
     largest = max((bar.high for bar in bars), default=0.0)
     scale = room / largest if largest > 0 else 0.0
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
-        f' width="{WIDTH}" height="{height}" role="img">',
-        f"<title>{escape(title)}</title>",
-        f"<style>{STYLE}</style>",
-        f'<text class="pb-text pb-title" x="8" y="24">{escape(title)}</text>',
-        f'<text class="pb-text pb-soft" x="8" y="45">{escape(subtitle)}</text>',
-    ]
+    parts = opening(title, [subtitle], (WIDTH, height))
     for index, bar in enumerate(bars):
         parts.append(_row(bar, TOP + ROW * index, scale))
     parts.append("</svg>")
