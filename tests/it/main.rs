@@ -11,6 +11,7 @@ mod demo;
 mod docs;
 mod doctor;
 mod drivers;
+mod first_steps;
 mod hosts;
 mod kit;
 mod pgbouncer_ini;

@@ -83,7 +83,7 @@ impl From<io::Error> for Failed {
 
 /// Serves until a signal or the console ends it.
 pub fn serve(config: Config) -> ExitCode {
-    serve_and(config, |_| false)
+    start(config, false, first_steps)
 }
 
 /// As [`serve`], with the sockets of the process that runs, which ends with its clients.
@@ -118,10 +118,10 @@ fn control_socket(config: &Config) -> Result<PathBuf, DoorError> {
 /// As [`serve`]; `ready` is called with the doors' addresses once they take clients, and says
 /// whether to stop at once.
 pub fn serve_and(config: Config, ready: impl FnOnce(&Addresses) -> bool) -> ExitCode {
-    start(config, false, ready)
+    start(config, false, |started| ready(started.addresses))
 }
 
-fn start(config: Config, takes_over: bool, ready: impl FnOnce(&Addresses) -> bool) -> ExitCode {
+fn start(config: Config, takes_over: bool, ready: impl FnOnce(&Started) -> bool) -> ExitCode {
     let served = logging::start(&config.telemetry)
         .map_err(Failed::from)
         .and_then(|log| run(Arc::new(config), &log, takes_over, ready));
@@ -147,11 +147,50 @@ pub struct Addresses {
     pub dashboard: Option<String>,
 }
 
+/// A process that takes clients.
+struct Started<'a> {
+    addresses: &'a Addresses,
+    control: &'a Arc<Control>,
+    log: &'a Logging,
+}
+
+/// Tells who tries a URL in a terminal what to type, and at once whether the server is there.
+fn first_steps(started: &Started) -> bool {
+    let config = Process::config(&**started.control);
+    let Some((database, user)) = config.url() else { return false };
+    if io::stderr().is_terminal() {
+        let to = started.addresses.postgres.iter().find_map(|door| door.parse().ok());
+        let to = to.map(|door: std::net::SocketAddr| {
+            let ip = if door.ip().is_unspecified() { [127, 0, 0, 1].into() } else { door.ip() };
+            (ip, door.port())
+        });
+        for (what, command) in to.into_iter().flat_map(|to| steps(to, database, user)) {
+            started.log.announce(what, &[("event", "try"), ("command", &command)]);
+        }
+    }
+    let (control, database, user) = (started.control.clone(), database.to_owned(), user.to_owned());
+    tokio::spawn(async move { control.first_look(&database, &user).await });
+    false
+}
+
+fn steps(
+    (ip, port): (std::net::IpAddr, u16),
+    database: &str,
+    user: &str,
+) -> [(&'static str, String); 3] {
+    let psql = format!("psql -h {ip} -p {port} -U {user}");
+    [
+        ("your database, with the URL's password", format!("{psql} {database}")),
+        ("what would gain most, after two minutes", format!("{psql} pondage -c 'show advice'")),
+        ("what goes on, live", format!("pondage top postgres://{user}:PASSWORD@{ip}:{port}")),
+    ]
+}
+
 fn run(
     config: Arc<Config>,
     log: &Logging,
     takes_over: bool,
-    ready: impl FnOnce(&Addresses) -> bool,
+    ready: impl FnOnce(&Started) -> bool,
 ) -> Result<(), Failed> {
     let listen_tls =
         tls::listener(&config.listen.tls).map_err(|e| Failed::new(exit::BAD_CONFIGURATION)(&e))?;
@@ -275,7 +314,7 @@ fn run(
         control.set_listening();
         announce(log, &door);
         notify::tell(&format!("READY=1\nSTATUS=Serving at {}", door.postgres.join(", ")));
-        if ready(&door) {
+        if ready(&Started { addresses: &door, control: &control, log }) {
             control.begin_shutdown(Shutdown::Immediate);
         }
         wait(ended, &control).await

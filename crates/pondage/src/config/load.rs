@@ -62,6 +62,12 @@ impl Inputs {
         matches!(self.text, Text::Ini(_))
     }
 
+    /// A URL says everything that matters, and nobody has written a file.
+    pub(super) fn are_a_url(&self) -> bool {
+        let by_variable = || self.environment.has_database_url();
+        self.url.is_some() || matches!(self.text, Text::None) && by_variable()
+    }
+
     fn new(text: Text, environment: Environment, flags: Flags) -> Inputs {
         Inputs { text, url: None, environment, flags, console: Vec::new(), read: None }
     }
@@ -357,7 +363,7 @@ fn url_entries(url: &str, like: &Entry) -> Result<Vec<Entry>, Problem> {
         // A problem's message would show a value, and a URL with an unescaped password is cut at
         // the wrong places.
         let value = row.kind.read(name, &Raw::Bare(&text), None).map_err(|_| {
-            let expected = row.kind.expected();
+            let (name, expected) = (postgres_url::parameter_of(name), row.kind.expected());
             Problem::new(Code::BadUrl, format!("`{name}` in the URL is not {expected}"))
                 .help("in a password, write / as %2F, @ as %40 and ? as %3F")
         })?;

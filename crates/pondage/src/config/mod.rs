@@ -665,6 +665,17 @@ impl Config {
         self.inputs.is_ini()
     }
 
+    /// The database and the user of the URL that stands for a configuration, if one does and says
+    /// who. libpq's default for a database is the user's name.
+    pub fn url(&self) -> Option<(&str, &str)> {
+        if !self.inputs.are_a_url() {
+            return None;
+        }
+        let user = self.databases.get("*")?.upstream.user.as_deref()?;
+        let named = self.databases.keys().map(String::as_str).find(|name| *name != "*");
+        Some((named.unwrap_or(user), user))
+    }
+
     /// How many clients may log in as this user.
     pub fn max_clients_of(&self, user: &str) -> Option<u32> {
         let own = self.users.get(user).and_then(|section| section.max_client_connections);

@@ -29,6 +29,11 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("target_session_attrs", "target_session_attrs"),
 ];
 
+/// What libpq calls an option.
+pub(super) fn parameter_of(option: &'static str) -> &'static str {
+    PARAMETERS.iter().find(|(_, ours)| *ours == option).map_or(option, |(theirs, _)| theirs)
+}
+
 pub fn has_scheme(text: &str) -> bool {
     SCHEMES.iter().any(|scheme| text.starts_with(scheme))
 }

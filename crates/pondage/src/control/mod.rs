@@ -19,6 +19,7 @@ pub mod client_tls;
 pub mod dial;
 mod end_point;
 mod exporting;
+mod first_look;
 mod following;
 mod hosts;
 pub mod judge;
