@@ -43,7 +43,7 @@ fn a_url_with_a_wrong_password_is_told_so_before_any_client_comes() {
     let database = cluster().database();
     let (port, name) = (cluster().port, &database.name);
     let (terminal, _) = of_url(&format!("postgres://{APP}:hunter2@127.0.0.1:{port}/{name}"));
-    terminal.sees("server_unreached");
+    terminal.sees("server_connect_failed");
     terminal.sees("28P01");
     ends(terminal);
 }
@@ -51,7 +51,7 @@ fn a_url_with_a_wrong_password_is_told_so_before_any_client_comes() {
 #[test]
 fn a_url_of_a_server_that_is_away_is_served_and_told_so() {
     let (terminal, address) = of_url("postgres://app:secret@127.0.0.1:1/app");
-    terminal.sees("server_unreached");
+    terminal.sees("server_connect_failed");
     terminal.sees("Connection refused");
     terminal.sees("ready");
     // It waits for clients all the same.

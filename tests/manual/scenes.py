@@ -90,6 +90,10 @@ SCENES = {
         sql=BANK, configuration={"pool": {"coalesce_short": "1s", "coalesce_stall": "10s"}},
     ),
     "docs/procedures.md": Scene(sql=WAREHOUSES),
+    "docs/production.md": Scene(
+        server="GRANT CREATE ON DATABASE app TO app",
+        configuration=REDIS,
+    ),
     "docs/redis.md": Scene(server="CREATE ROLE kv LOGIN PASSWORD 'secret'", sql=TRADE),
     "docs/redis-sql.md": Scene(
         server="GRANT CREATE ON DATABASE app TO app", sql=TRADE, configuration=REDIS,

@@ -116,6 +116,8 @@ class Stage:
     def page(self) -> Iterator[None]:
         """A home, databases and roles that no other page has touched."""
         with self.cluster.client() as client:
+            for (name,) in client.query(MADE):
+                client.query(f'DROP DATABASE "{name}" WITH (FORCE)')
             for statement in AGAIN:
                 client.query(statement)
         self.home = self.supervisor.subdirectory(f"home-{time.monotonic_ns()}")
@@ -246,8 +248,8 @@ class Stage:
 
 # The last line of a start: of Pondage, and of the demo when its lines to try are written.
 READY = re.compile(r"event=ready|redis-cli -u")
+MADE = "SELECT datname FROM pg_database WHERE NOT datistemplate AND datname <> 'postgres'"
 AGAIN = (
-    "DROP DATABASE IF EXISTS app WITH (FORCE)",
     "DO $$ DECLARE r name; BEGIN FOR r IN SELECT rolname FROM pg_roles WHERE NOT rolsuper"
     " AND rolname NOT LIKE 'pg\\_%' LOOP EXECUTE format('DROP OWNED BY %I', r);"
     " EXECUTE format('DROP ROLE %I', r); END LOOP; END $$",

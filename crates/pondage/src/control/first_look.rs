@@ -30,7 +30,7 @@ impl Control {
                 let _ = session.send(&goodbye).await;
             }
             Err(error) => tracing::warn!(
-                event = "server_unreached",
+                event = "server_connect_failed",
                 db = database,
                 user,
                 sqlstate = error.code,
