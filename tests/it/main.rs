@@ -7,6 +7,7 @@ mod cache_commands;
 mod caching;
 mod cluster;
 mod coalescing;
+mod dashboard;
 mod demo;
 mod docs;
 mod doctor;
