@@ -100,6 +100,8 @@ if [ "$for_what" = test ]; then
     want go golang-go
     # psycopg2's source package asks it where PostgreSQL is.
     want pg_config libpq-dev
+    # The unit is looked at without systemd as init.
+    want systemd-analyze systemd
     # PostgreSQL's own suites come from its source package.
     want dpkg-source dpkg-dev
     # What Redis answers is asked of Redis; a build of one's own may be named.

@@ -25,7 +25,18 @@ put 644 packaging/prometheus/alerts.yaml usr/share/doc/pondage/examples/alerts.y
 put 644 packaging/deb/copyright usr/share/doc/pondage/copyright
 mkdir -p "$root/package/usr/share/man/man1"
 "$program" manual | gzip -9n >"$root/package/usr/share/man/man1/pondage.1.gz"
-gzip -9nc CHANGELOG.md >"$root/package/usr/share/doc/pondage/changelog.gz"
+gzip -9nc CHANGELOG.md >"$root/package/usr/share/doc/pondage/CHANGELOG.md.gz"
+maintainer="The Pondage developers <pondage@example.org>"
+date=$(LC_ALL=C date -uR -d "@${SOURCE_DATE_EPOCH:-$(stat -c %Y CHANGELOG.md)}")
+# In Debian's form.
+gzip -9n >"$root/package/usr/share/doc/pondage/changelog.gz" <<EOF
+pondage ($version) unstable; urgency=medium
+
+  * What users notice is in CHANGELOG.md.gz beside this file.
+
+ -- $maintainer  $date
+EOF
+put 644 packaging/deb/lintian-overrides usr/share/lintian/overrides/pondage
 for shell in bash:usr/share/bash-completion/completions/pondage \
     zsh:usr/share/zsh/vendor-completions/_pondage \
     fish:usr/share/fish/vendor_completions.d/pondage.fish; do
@@ -41,7 +52,7 @@ cat >"$root/package/DEBIAN/control" <<EOF
 Package: pondage
 Version: $version
 Architecture: $arch
-Maintainer: The Pondage developers <pondage@example.org>
+Maintainer: $maintainer
 Installed-Size: $size
 Depends: $depends, adduser
 Recommends: ca-certificates

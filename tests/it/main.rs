@@ -3,10 +3,12 @@
 //! One binary for all, because linking is what a test build waits for. `kit` starts things and
 //! speaks the protocol; every other module is one subject.
 
+mod advice;
 mod cache_commands;
 mod caching;
 mod cluster;
 mod coalescing;
+mod dashboard;
 mod demo;
 mod docs;
 mod doctor;

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -77,6 +78,10 @@ class DebianPackage(unittest.TestCase):
         offered = run("bash", "-c", f". {script}; COMP_WORDS=(pondage do); COMP_CWORD=1; "
                       "_pondage pondage do pondage; echo ${COMPREPLY[@]}")
         self.assertEqual(offered.strip(), "doctor")
+
+    @unittest.skipUnless(shutil.which("lintian"), "needs lintian")
+    def test_lintian_has_nothing_to_say(self):
+        self.assertEqual(run("lintian", "--allow-root", self.deb), "")
 
     def test_scripts_are_of_plain_shell(self):
         for name in ["postinst", "prerm", "postrm"]:

@@ -8,6 +8,7 @@ pub mod certificates;
 pub mod cluster;
 pub mod config;
 pub mod gateway;
+pub mod httpclient;
 pub mod place;
 pub mod redis_server;
 pub mod redisclient;

@@ -10,7 +10,7 @@ use super::procedures::suggestion;
 use super::queries::merge;
 use super::show::Facts;
 use super::table::Value;
-use crate::config::CacheMode;
+use crate::config::{CacheMode, Config, PoolOptions};
 use crate::worker::snapshot::{PoolSnapshot, QuerySnapshot};
 
 /// Before so much time has passed nothing is said.
@@ -53,7 +53,7 @@ pub fn rows(facts: &Facts<'_>, running: Duration) -> Vec<Vec<Value>> {
     let shapes = merge(facts.workers);
     let mut all = caches(&shapes, facts, running);
     all.extend(procedures(facts, running));
-    all.extend(facts.pools.iter().filter_map(|pool| size(pool, running)));
+    all.extend(facts.pools.iter().filter_map(|pool| size(pool, facts.config, running)));
     all.extend(open_transactions(facts));
     all.retain(|one| one.gain >= GAIN_MIN || one.kind == "pool");
     all.sort_by(|a, b| b.gain.total_cmp(&a.gain).then_with(|| a.subject.cmp(&b.subject)));
@@ -103,7 +103,11 @@ fn caches(shapes: &[QuerySnapshot], facts: &Facts<'_>, running: Duration) -> Vec
             advice: "cache it, in mode manual or auto: its answers were asked for again before \
                      their rows changed"
                 .to_owned(),
-            command: format!("CREATE CACHE IN DATABASE {database} FROM {}", read.normal),
+            // A text that is shown in part only is none to run.
+            command: match read.normal.ends_with(" ...") {
+                true => String::new(),
+                false => format!("CREATE CACHE IN DATABASE {database} FROM {}", read.normal),
+            },
             basis: format!(
                 "{} of {} calls would have been answered from memory; {:.1} ms a second in all",
                 read.advised,
@@ -112,34 +116,73 @@ fn caches(shapes: &[QuerySnapshot], facts: &Facts<'_>, running: Duration) -> Vec
             ),
         });
     }
-    let unknown = facts.pools.iter().filter(|pool| pool.config.cache == CacheMode::Off);
-    for pool in unknown {
-        let of_pool = shapes.iter().filter(|shape| {
-            shape.read.is_some() && (&shape.database, &shape.user) == (&pool.database, &pool.user)
-        });
-        let (micros, calls) = of_pool.fold((0, 0), |(micros, calls), shape| {
-            (micros + shape.time.sum_us, calls + shape.calls)
-        });
-        let reads = per_second(micros, running);
-        if reads < READS_MIN {
-            continue;
-        }
-        let section = named(&pool.database);
-        all.push(Advice {
-            // Nobody has counted; as little as is worth a word.
-            gain: GAIN_MIN,
-            kind: "cache",
-            database: pool.database.clone(),
-            user: pool.user.clone(),
-            subject: "reads of this pool".to_owned(),
-            advice: "count which of them would be answered from memory: mode advise changes no \
-                     answer"
-                .to_owned(),
-            command: format!("[databases.{section}] cache = \"advise\""),
-            basis: format!("{calls} reads take {reads:.0} ms of PostgreSQL's time a second"),
+    for pool in facts.pools {
+        all.extend(match pool.config.cache {
+            CacheMode::Off => counting(pool, &shapes_of(shapes, pool), facts, running),
+            CacheMode::Advise => serving(pool, &shapes_of(shapes, pool), facts, running),
+            CacheMode::Manual | CacheMode::Auto => None,
         });
     }
     all
+}
+
+fn shapes_of<'s>(shapes: &'s [QuerySnapshot], pool: &PoolSnapshot) -> Vec<&'s QuerySnapshot> {
+    let is_of = |shape: &&QuerySnapshot| {
+        shape.read.is_some() && (&shape.database, &shape.user) == (&pool.database, &pool.user)
+    };
+    shapes.iter().filter(is_of).collect()
+}
+
+/// Of reads that nobody counts, but that take long.
+fn counting(
+    pool: &PoolSnapshot,
+    shapes: &[&QuerySnapshot],
+    facts: &Facts<'_>,
+    running: Duration,
+) -> Option<Advice> {
+    let calls: u64 = shapes.iter().map(|shape| shape.calls).sum();
+    let reads = per_second(shapes.iter().map(|shape| shape.time.sum_us).sum(), running);
+    (reads >= READS_MIN).then(|| Advice {
+        // Nobody has counted; as little as is worth a word.
+        gain: GAIN_MIN,
+        kind: "cache",
+        database: pool.database.clone(),
+        user: pool.user.clone(),
+        subject: "reads of this pool".to_owned(),
+        advice: "count which of them would be answered from memory: mode advise changes no answer"
+            .to_owned(),
+        command: lines(facts.config, pool, "cache = \"advise\"", |own| own.cache.is_some()),
+        basis: format!("{calls} reads take {reads:.0} ms of PostgreSQL's time a second"),
+    })
+}
+
+/// Of reads that are named already, where the mode has them go to PostgreSQL all the same.
+fn serving(
+    pool: &PoolSnapshot,
+    shapes: &[&QuerySnapshot],
+    facts: &Facts<'_>,
+    running: Duration,
+) -> Option<Advice> {
+    let named = shapes.iter().filter(|shape| shape.read.as_ref().is_some_and(|read| read.named));
+    let (mut gain, mut advised, mut calls) = (0.0, 0, 0);
+    for shape in named.filter(|shape| shape.calls > 0) {
+        let hits = shape.read.as_ref().map_or(0, |read| read.advised.min(shape.calls));
+        gain += per_second(shape.time.sum_us, running) * hits as f64 / shape.calls as f64;
+        (advised, calls) = (advised + hits, calls + shape.calls);
+    }
+    (advised > 0).then(|| Advice {
+        gain,
+        kind: "cache",
+        database: pool.database.clone(),
+        user: pool.user.clone(),
+        subject: "cached statements of this pool".to_owned(),
+        advice: "answer them from memory: mode advise only counts".to_owned(),
+        command: lines(facts.config, pool, "cache = \"manual\"", |own| own.cache.is_some()),
+        basis: format!(
+            "{advised} of {calls} calls of statements that have a cache would have been answered \
+             from memory"
+        ),
+    })
 }
 
 /// Calls that wait for one another, and have an argument in common that nobody has named as key.
@@ -170,7 +213,7 @@ fn procedures(facts: &Facts<'_>, running: Duration) -> Vec<Advice> {
 }
 
 /// A pool in which clients wait while all of it works, or of which most never works.
-fn size(pool: &PoolSnapshot, running: Duration) -> Option<Advice> {
+fn size(pool: &PoolSnapshot, config: &Config, running: Duration) -> Option<Advice> {
     let waits = per_second(pool.totals.wait_time_us, running);
     // Servers at work on the average, by the time that transactions took.
     let busy = per_second(pool.totals.xact_time_us, running) / 1e3;
@@ -187,7 +230,7 @@ fn size(pool: &PoolSnapshot, running: Duration) -> Option<Advice> {
     if pool.totals.xact_count == 0 {
         return None;
     }
-    let section = named(&pool.database);
+    let line = format!("pool_size = {wanted}");
     Some(Advice {
         gain,
         kind: "pool",
@@ -195,7 +238,7 @@ fn size(pool: &PoolSnapshot, running: Duration) -> Option<Advice> {
         user: pool.user.clone(),
         subject: format!("pool_size {size}"),
         advice: advice.to_owned(),
-        command: format!("[databases.{section}] pool_size = {wanted}"),
+        command: lines(config, pool, &line, |own| own.pool_size.is_some()),
         basis: format!(
             "{busy:.2} servers of {size} were in transactions on the average; clients waited \
              {waits:.1} ms a second"
@@ -239,7 +282,39 @@ fn open_transactions(facts: &Facts<'_>) -> Vec<Advice> {
     all
 }
 
-/// A name as SQL and TOML take it.
+/// Lines of the configuration that put an option into force for a pool: in the section of its
+/// database, or of its user there where something says otherwise for that user. `says`: whether a
+/// section has the option.
+fn lines(
+    config: &Config,
+    pool: &PoolSnapshot,
+    line: &str,
+    says: impl Fn(&PoolOptions) -> bool,
+) -> String {
+    // One that has come through the wildcard has no section; a new one would lead elsewhere.
+    let name = match config.databases.contains_key(&pool.database) {
+        true => pool.database.as_str(),
+        false => "*",
+    };
+    let there = config.databases.get(name).and_then(|section| section.users.get(&pool.user));
+    let everywhere = config.users.get(&pool.user).map(|user| &user.options);
+    let mut section = format!("databases.{}", key(name));
+    if there.into_iter().chain(everywhere).any(says) {
+        section += &format!(".users.{}", key(&pool.user));
+    }
+    format!("[{section}]\n{line}")
+}
+
+/// A name as TOML takes it.
+fn key(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    match !name.is_empty() && name.chars().all(plain) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")),
+    }
+}
+
+/// A name as SQL takes it.
 fn named(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     match !name.is_empty()

@@ -124,14 +124,16 @@ fn where_nothing_is_counted_yet_counting_is_advised() {
     worker.pools = vec![fixture::pool(&config, "app", "web")];
     let rows = advised(&config, worker.clone(), RUNNING);
     assert_eq!(rows.len(), 1);
-    assert_eq!(rows[0][7], "[databases.app] cache = \"advise\"");
+    assert_eq!(rows[0][7], "[databases.app]\ncache = \"advise\"");
     worker.queries[0].time.sum_us = 40_000_000;
     assert!(advised(&config, worker, RUNNING).is_empty());
 }
 
+const BIG: &str = "[databases.big]\nurl = \"postgres://db\"\npool_size = 20\n";
+
 /// A pool of 20 servers that worked and was waited for so many seconds in all.
 fn worked(busy: u64, waited_ms: u64) -> WorkerSnapshot {
-    let config = fixture::config_and("[databases.big]\nurl = \"postgres://db\"\npool_size = 20\n");
+    let config = fixture::config_and(BIG);
     let mut pool = fixture::pool(&config, "big", "ann");
     pool.totals.xact_count = 1;
     pool.totals.xact_time_us = busy * 1_000_000;
@@ -141,16 +143,16 @@ fn worked(busy: u64, waited_ms: u64) -> WorkerSnapshot {
 
 #[test]
 fn pools_are_too_small_where_all_work_and_clients_wait_and_too_big_where_few_do() {
-    let config = fixture::config();
+    let config = fixture::config_and(BIG);
     let told = |busy, waited| {
         let rows = advised(&config, worked(busy, waited), RUNNING);
         rows.into_iter().map(|row| format!("{} {}", row[1], row[7])).collect::<Vec<_>>()
     };
-    assert_eq!(told(18_000, 30_000), ["30.0 [databases.big] pool_size = 27"]);
+    assert_eq!(told(18_000, 30_000), ["30.0 [databases.big]\npool_size = 27"]);
     assert!(told(18_000, 500).is_empty(), "nobody waits");
     // Clients wait though most servers rest: something else is the matter.
     assert!(told(2_000, 30_000).is_empty());
-    assert_eq!(told(2_000, 0), ["0.0 [databases.big] pool_size = 4"]);
+    assert_eq!(told(2_000, 0), ["0.0 [databases.big]\npool_size = 4"]);
     assert!(told(6_000, 0).is_empty(), "it is about right");
 }
 
@@ -189,4 +191,46 @@ fn who_idles_in_a_transaction_while_others_wait_is_named() {
     assert_eq!(rows[0][8], "idle in transaction for 4.0 s; 3 clients wait for a server");
     worker.pools[0].cl_waiting = 0;
     assert!(advised(&config, worker, RUNNING).is_empty());
+}
+
+#[test]
+fn lines_of_the_configuration_stand_where_they_count() {
+    let told = |more: &str, database: &str| {
+        let config = fixture::config_and(more);
+        let mut worker = worked(2_000, 0);
+        database.clone_into(&mut worker.pools[0].database);
+        advised(&config, worker, RUNNING).remove(0).remove(7)
+    };
+    let big = "[databases.\"a \\\"b\\\"\"]\nurl = \"postgres://db\"\n";
+    assert_eq!(told(big, "a \"b\""), "[databases.\"a \\\"b\\\"\"]\npool_size = 4");
+    let users = format!("{big}[users.ann]\npool_size = 20\n");
+    let expected = "[databases.\"a \\\"b\\\"\".users.ann]\npool_size = 4";
+    assert_eq!(told(&users, "a \"b\""), expected);
+    // Whoever has come through the wildcard.
+    assert_eq!(told("", "some"), "[databases.\"*\"]\npool_size = 4");
+}
+
+#[test]
+fn a_statement_that_is_shown_in_part_is_not_to_be_run() {
+    let worker = queries(vec![read("select a ...", 100, 8_000_000, 50)]);
+    let rows = advised(&fixture::config(), worker, RUNNING);
+    assert_eq!((rows[0][2].as_str(), rows[0][7].as_str()), ("cache", "-"));
+}
+
+#[test]
+fn caches_that_the_mode_leaves_out_are_told_of() {
+    let config = fixture::config_and(
+        "[cache]\nuser = \"follower\"\n[databases.big]\nurl = \"postgres://db\"\ncache = \"advise\"\n",
+    );
+    let mut named = read("select a", 100, 8_000_000, 50);
+    named.read.as_mut().expect("a read").named = true;
+    (named.database, named.user) = ("big".to_owned(), "ann".to_owned());
+    let mut worker = queries(vec![named]);
+    worker.pools = vec![fixture::pool(&config, "big", "ann")];
+    let rows = advised(&config, worker, RUNNING);
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(
+        (rows[0][1].as_str(), rows[0][7].as_str()),
+        ("4.0", "[databases.big]\ncache = \"manual\"")
+    );
 }

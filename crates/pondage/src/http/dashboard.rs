@@ -12,6 +12,7 @@
 //! | `POST /api/v1/command` | runs a command of the console |
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use axum::http::{header, HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::Router;
+use http_body_util::LengthLimitError;
 use serde_json::{json, Value};
 use tokio::sync::watch;
 
@@ -65,8 +67,7 @@ async fn file(
         return Err(Refusal::new(StatusCode::NOT_FOUND, "P0507", "no such page", hint));
     };
     if method != axum::http::Method::GET && method != axum::http::Method::HEAD {
-        let hint = "Files are only read.";
-        return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "P0507", "not with this", hint));
+        return Ok(([(header::ALLOW, "GET,HEAD")], Refusal::wrong_method()).into_response());
     }
     gate::is_here(&site, way, &headers)?;
     Ok(response)
@@ -223,11 +224,17 @@ async fn run(
 async fn object(headers: &HeaderMap, body: Body) -> Result<Value, Refusal> {
     let whole = axum::body::to_bytes(body, BODY_BYTES_MAX);
     // Who is slow to send it holds one of the door's places.
-    let Ok(Ok(body)) = tokio::time::timeout(BODY_WAIT, whole).await else {
-        let message = "the body is too long, or did not come in time";
-        let hint = "64 KiB within 10 s at the most.";
-        return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "P0509", message, hint));
+    let Ok(whole) = tokio::time::timeout(BODY_WAIT, whole).await else {
+        let (message, hint) = ("the body did not come in time", "It has 10 s to come.");
+        return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "P0509", message, hint));
     };
+    let body = whole.map_err(|error| match error.source() {
+        Some(why) if why.is::<LengthLimitError>() => {
+            let (message, hint) = ("the body is too long", "64 KiB at the most.");
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "P0509", message, hint)
+        }
+        _ => unfit("the body broke off", "Send as many bytes as Content-Length says."),
+    })?;
     let kind = gate::text(headers, header::CONTENT_TYPE.as_str()).unwrap_or_default();
     let is_json = kind.split(';').next().is_some_and(|kind| kind.trim() == "application/json");
     let given = serde_json::from_slice(&body).ok().filter(|given: &Value| given.is_object());

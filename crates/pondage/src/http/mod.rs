@@ -48,6 +48,7 @@ mod trace_metrics;
 
 use cache_metrics::Caches;
 use gate::Way;
+use refusal::Refusal;
 pub use site::Site;
 
 /// Connections at one time; more wait in the kernel's queue.
@@ -73,6 +74,7 @@ fn router(site: Arc<Site>) -> Router {
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .merge(dashboard::router())
+        .method_not_allowed_fallback(|| async { Refusal::wrong_method() })
         .with_state(site)
 }
 
@@ -95,7 +97,12 @@ pub async fn serve(
     keeper.spawn(live::keep(site.clone()));
     loop {
         while connections.try_join_next().is_some() {}
-        let Ok(place) = room.clone().acquire_owned().await else { return Ok(()) };
+        // Also while it is full: connections may be held open for minutes.
+        let place = tokio::select! {
+            place = room.clone().acquire_owned() => place,
+            () = &mut retired => break,
+        };
+        let Ok(place) = place else { return Ok(()) };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = &mut retired => break,

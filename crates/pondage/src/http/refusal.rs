@@ -39,6 +39,12 @@ impl Refusal {
         Refusal::new(StatusCode::UNAUTHORIZED, "P0502", message, hint)
     }
 
+    /// The answer has to say which would be right, in the header `Allow`.
+    pub fn wrong_method() -> Refusal {
+        let hint = "The header Allow lists the methods that there are here.";
+        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "P0507", "not by this method", hint)
+    }
+
     fn json(&self) -> Value {
         json!({ "error": { "code": self.code, "message": self.message, "hint": self.hint } })
     }

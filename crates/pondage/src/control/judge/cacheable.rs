@@ -20,6 +20,7 @@ mod recipe;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use backend::login::ServerError;
 use cache::value::oid;
 use sql::{Analysis, Cast, Literal, Name, Parser, Reads, Scan, Selected, Source, Use};
 use wire::pg::sqlstate;
@@ -418,7 +419,7 @@ impl Evidence {
         let described = match answer {
             Ok(described) => described,
             Err(Failure::Refused(error)) if error.code != sqlstate::LOCK_NOT_AVAILABLE => {
-                return Ok(Err(format!("PostgreSQL does not prepare it: {error}")));
+                return Ok(Err(format!("PostgreSQL does not prepare it: {}", tellable(&error))));
             }
             // Nor is it known whether it could be kept while a table of it is being changed.
             Err(failure) => return Err(failure),
@@ -528,4 +529,16 @@ fn used_columns<'f>(
         .map(|(name, column)| (name.as_str(), column.type_oid))
         .collect();
     used.into_iter()
+}
+
+/// What is said of an error: the server's words where they are of names and types. Those of what a
+/// constant is no value of, `'x'::int` or `'x'::regproc`, have the constant in them, and this is
+/// shown to whoever may look: then it is the code alone.
+fn tellable(error: &ServerError) -> String {
+    /// Columns, types, grouping, ambiguity; what reads constants raises none of these.
+    const OF_NAMES: [&str; 6] = ["42703", "42725", "42803", "42804", "42P08", "42P18"];
+    match OF_NAMES.contains(&error.code.as_str()) {
+        true => error.to_string(),
+        false => format!("{} {}", error.severity, error.code),
+    }
 }
