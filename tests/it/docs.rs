@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::kit::{cluster, Gateway};
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -156,6 +158,22 @@ fn every_code_is_explained_and_every_explained_code_exists() {
     assert!(missing.is_empty(), "docs/operating.md has to explain {missing:?}");
     let gone: Vec<_> = explained.difference(&known).collect();
     assert!(gone.is_empty(), "docs/operating.md explains what no code says: {gone:?}");
+}
+
+/// Workers name their kinds of memory themselves; the tables of the console can't know them.
+#[test]
+fn every_row_of_show_mem_is_explained() {
+    let database = cluster().database();
+    let gateway = Gateway::of(&database);
+    let manual = read(&root().join("docs/console.md"));
+    let section = manual.split("### SHOW MEM").nth(1).and_then(|rest| rest.split("\n#").next());
+    let section = section.expect("a section about it");
+    let rows = gateway.show("mem");
+    assert!(rows.len() > 5, "{rows:?}");
+    for row in rows {
+        let name = &row["name"];
+        assert!(section.contains(&format!("| `{name}` |")), "{name} in:\n{section}");
+    }
 }
 
 #[test]

@@ -24,3 +24,5 @@ pub mod session;
 pub mod stream;
 pub mod top;
 pub mod worker;
+#[cfg(test)]
+mod written;

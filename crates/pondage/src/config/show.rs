@@ -241,20 +241,8 @@ error[P0103]: unknown key `pool_sise`
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     #[test]
     fn reference_page_matches_the_option_table() {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
-        let generated = super::reference();
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(&page, &generated).expect("the page can be written");
-        }
-        let written = std::fs::read_to_string(&page).unwrap_or_default();
-        assert!(
-            written == generated,
-            "docs/configuration.md is not what the option table says: \
-             run `UPDATE_DOCS=1 cargo test -p pondage reference_page`"
-        );
+        crate::written::expect("configuration.md", &super::reference());
     }
 }

@@ -1,16 +1,9 @@
-//! The language of caches. `IN DATABASE` is for the console, which is in none.
-//!
-//! ```text
-//! CREATE CACHE [name] [IN DATABASE name] [WITH (option = value, ...)] FROM select
-//! EXPLAIN CREATE CACHE [IN DATABASE name] FROM select
-//! DROP CACHE name [IN DATABASE name]
-//! DROP ALL CACHES [IN DATABASE name]
-//! MIRROR TABLE [schema.]table [COLUMNS (name, ...)] [IN DATABASE name]
-//! DROP MIRROR [schema.]table [IN DATABASE name]
-//! ```
+//! The language of caches; [`Verb`] has how each command is written. `IN DATABASE` is for the
+//! console, which is in none.
 
 use wire::pg::sqlstate;
 
+use super::verbs::Verb;
 use super::Failure;
 use crate::config::{Definition, Head, MirrorDefinition, TableName};
 
@@ -25,14 +18,21 @@ pub enum CacheCommand {
 }
 
 impl CacheCommand {
+    pub fn verb(&self) -> Verb {
+        match self {
+            CacheCommand::Create(_) => Verb::CreateCache,
+            CacheCommand::Explain(_) => Verb::ExplainCreateCache,
+            CacheCommand::Drop { .. } => Verb::DropCache,
+            CacheCommand::DropAll { .. } => Verb::DropAllCaches,
+            CacheCommand::Mirror(_) => Verb::MirrorTable,
+            CacheCommand::DropMirror { .. } => Verb::DropMirror,
+        }
+    }
+
     pub fn tag(&self) -> &'static str {
         match self {
-            CacheCommand::Create(_) => "CREATE CACHE",
             CacheCommand::Explain(_) => "EXPLAIN",
-            CacheCommand::Drop { .. } => "DROP CACHE",
-            CacheCommand::DropAll { .. } => "DROP ALL CACHES",
-            CacheCommand::Mirror(_) => "MIRROR TABLE",
-            CacheCommand::DropMirror { .. } => "DROP MIRROR",
+            other => other.verb().words(),
         }
     }
 
@@ -56,26 +56,29 @@ pub fn parse(text: &str) -> Option<Result<CacheCommand, Failure>> {
         let rest = sql::after(text.as_bytes(), words)?;
         text.get(text.len() - rest.len()..)
     };
-    let syntax = |why: String, usage: &str| Failure::new(sqlstate::SYNTAX_ERROR, why).hint(usage);
+    let syntax =
+        |why: String, verb: Verb| Failure::new(sqlstate::SYNTAX_ERROR, why).hint(verb.usage());
     if let Some(rest) = after(&["create", "cache"]) {
         let command = Definition::parse(rest).map(CacheCommand::Create);
-        return Some(command.map_err(|why| syntax(why, CREATE_USAGE)));
+        return Some(command.map_err(|why| syntax(why, Verb::CreateCache)));
     }
     if let Some(rest) = after(&["explain", "create", "cache"]) {
         let command = Definition::parse(rest).map(CacheCommand::Explain);
-        return Some(command.map_err(|why| syntax(why, EXPLAIN_USAGE)));
+        return Some(command.map_err(|why| syntax(why, Verb::ExplainCreateCache)));
     }
     if let Some(rest) = after(&["drop", "all", "caches"]) {
         let mut head = Head::new(rest);
         let command = head.database().filter(|_| head.is_done());
-        let failed = || syntax("DROP ALL CACHES is followed by nothing".to_owned(), DROP_ALL_USAGE);
+        let failed =
+            || syntax("DROP ALL CACHES is followed by nothing".to_owned(), Verb::DropAllCaches);
         return Some(command.map(|database| CacheCommand::DropAll { database }).ok_or_else(failed));
     }
     if let Some(rest) = after(&["drop", "cache"]) {
         let mut head = Head::new(rest);
         let name = head.name();
         let database = head.database().filter(|_| head.is_done());
-        let failed = || syntax("DROP CACHE takes the name of one cache".to_owned(), DROP_USAGE);
+        let failed =
+            || syntax("DROP CACHE takes the name of one cache".to_owned(), Verb::DropCache);
         let command = name.zip(database);
         return Some(
             command
@@ -85,27 +88,19 @@ pub fn parse(text: &str) -> Option<Result<CacheCommand, Failure>> {
     }
     if let Some(rest) = after(&["mirror", "table"]) {
         let command = MirrorDefinition::parse(rest).map(CacheCommand::Mirror);
-        return Some(command.map_err(|why| syntax(why, MIRROR_USAGE)));
+        return Some(command.map_err(|why| syntax(why, Verb::MirrorTable)));
     }
     let mut head = Head::new(after(&["drop", "mirror"])?);
     let table = TableName::take(&mut head).ok();
     let database = head.database().filter(|_| head.is_done());
     let command = table.zip(database);
-    let failed = || syntax("DROP MIRROR takes the name of one table".to_owned(), DROP_MIRROR_USAGE);
+    let failed = || syntax("DROP MIRROR takes the name of one table".to_owned(), Verb::DropMirror);
     Some(
         command
             .map(|(table, database)| CacheCommand::DropMirror { table, database })
             .ok_or_else(failed),
     )
 }
-
-const CREATE_USAGE: &str = "CREATE CACHE [name] [IN DATABASE name] \
-    [WITH (freshness = session|strict|bounded, max_lag = '5s')] FROM SELECT ...";
-const EXPLAIN_USAGE: &str = "EXPLAIN CREATE CACHE [IN DATABASE name] FROM SELECT ...";
-const DROP_USAGE: &str = "DROP CACHE name [IN DATABASE name]";
-const DROP_ALL_USAGE: &str = "DROP ALL CACHES [IN DATABASE name]";
-const MIRROR_USAGE: &str = "MIRROR TABLE [schema.]table [COLUMNS (a, b)] [IN DATABASE name]";
-const DROP_MIRROR_USAGE: &str = "DROP MIRROR [schema.]table [IN DATABASE name]";
 
 #[cfg(test)]
 mod tests {
@@ -150,21 +145,21 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_with_what_would_be_right() {
-        for (text, why, hint) in [
-            ("create cache", "expected a name, IN, WITH or FROM", CREATE_USAGE),
-            ("create cache a from delete from t", "only a SELECT", CREATE_USAGE),
-            ("explain create cache from", "the statement is not", EXPLAIN_USAGE),
-            ("drop cache", "DROP CACHE takes the name of one cache", DROP_USAGE),
-            ("drop cache a b", "DROP CACHE takes the name of one cache", DROP_USAGE),
-            ("drop cache a in app", "DROP CACHE takes the name of one cache", DROP_USAGE),
-            ("mirror table", "expected the name of a table", MIRROR_USAGE),
-            ("drop mirror t u", "DROP MIRROR takes the name of one table", DROP_MIRROR_USAGE),
-            ("drop all caches now", "DROP ALL CACHES is followed by nothing", DROP_ALL_USAGE),
+        for (text, why, verb) in [
+            ("create cache", "expected a name, IN, WITH or FROM", Verb::CreateCache),
+            ("create cache a from delete from t", "only a SELECT", Verb::CreateCache),
+            ("explain create cache from", "the statement is not", Verb::ExplainCreateCache),
+            ("drop cache", "DROP CACHE takes the name of one cache", Verb::DropCache),
+            ("drop cache a b", "DROP CACHE takes the name of one cache", Verb::DropCache),
+            ("drop cache a in app", "DROP CACHE takes the name of one cache", Verb::DropCache),
+            ("mirror table", "expected the name of a table", Verb::MirrorTable),
+            ("drop mirror t u", "DROP MIRROR takes the name of one table", Verb::DropMirror),
+            ("drop all caches now", "DROP ALL CACHES is followed by nothing", Verb::DropAllCaches),
         ] {
             let Some(Err(failure)) = parse(text) else { panic!("{text}") };
             assert_eq!(failure.code, "42601");
             assert!(failure.message.contains(why), "{text}: {}", failure.message);
-            assert_eq!(failure.hint.as_deref(), Some(hint));
+            assert_eq!(failure.hint.as_deref(), Some(verb.usage()));
         }
     }
 

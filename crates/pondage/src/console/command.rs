@@ -12,7 +12,9 @@ use wire::pg::sqlstate;
 use super::cache_commands::{self, CacheCommand};
 use super::procedure_commands::{self, ProcedureCommand};
 use super::settings::{self, Setting};
+pub use super::shows::Show;
 use super::tokens::{self, Token};
+use super::verbs::Verb;
 use super::Failure;
 use crate::config::nearest::nearest;
 use crate::control::messages::Shutdown;
@@ -88,21 +90,25 @@ impl fmt::Debug for Unlogged {
 }
 
 impl Act {
-    pub fn tag(&self) -> &'static str {
+    pub fn verb(&self) -> Verb {
         match self {
-            Act::Reload => "RELOAD",
-            Act::Pause(_) => "PAUSE",
-            Act::Resume(_) => "RESUME",
-            Act::Reconnect(_) => "RECONNECT",
-            Act::Disable(_) => "DISABLE",
-            Act::Enable(_) => "ENABLE",
-            Act::Kill(_) => "KILL",
-            Act::KillClient(_) => "KILL_CLIENT",
-            Act::WaitClose(_) => "WAIT_CLOSE",
-            Act::Suspend => "SUSPEND",
-            Act::Shutdown(_) => "SHUTDOWN",
-            Act::Set { .. } => "SET",
+            Act::Reload => Verb::Reload,
+            Act::Pause(_) => Verb::Pause,
+            Act::Resume(_) => Verb::Resume,
+            Act::Reconnect(_) => Verb::Reconnect,
+            Act::Disable(_) => Verb::Disable,
+            Act::Enable(_) => Verb::Enable,
+            Act::Kill(_) => Verb::Kill,
+            Act::KillClient(_) => Verb::KillClient,
+            Act::WaitClose(_) => Verb::WaitClose,
+            Act::Suspend => Verb::Suspend,
+            Act::Shutdown(_) => Verb::Shutdown,
+            Act::Set { .. } => Verb::Set,
         }
+    }
+
+    pub fn tag(&self) -> &'static str {
+        self.verb().words()
     }
 
     /// The one database that it is about.
@@ -119,129 +125,6 @@ impl Act {
         }
     }
 }
-
-macro_rules! shows {
-    ($($variant:ident $word:literal,)*) => {
-        /// What SHOW shows: PgBouncer's words first, then our own.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Show {
-            $($variant,)*
-        }
-
-        impl Show {
-            pub const ALL: &'static [Show] = &[$(Show::$variant,)*];
-
-            pub fn word(self) -> &'static str {
-                match self {
-                    $(Show::$variant => $word,)*
-                }
-            }
-        }
-    };
-}
-
-shows! {
-    Help "HELP",
-    Config "CONFIG",
-    Databases "DATABASES",
-    Pools "POOLS",
-    Clients "CLIENTS",
-    Servers "SERVERS",
-    Users "USERS",
-    Version "VERSION",
-    Peers "PEERS",
-    PeerPools "PEER_POOLS",
-    Fds "FDS",
-    Sockets "SOCKETS",
-    ActiveSockets "ACTIVE_SOCKETS",
-    Lists "LISTS",
-    Mem "MEM",
-    State "STATE",
-    DnsHosts "DNS_HOSTS",
-    DnsZones "DNS_ZONES",
-    Stats "STATS",
-    StatsTotals "STATS_TOTALS",
-    StatsAverages "STATS_AVERAGES",
-    Totals "TOTALS",
-    PoolsExtended "POOLS_EXTENDED",
-    Queries "QUERIES",
-    Coalesce "COALESCE",
-    Redis "REDIS",
-    RedisCommands "REDIS_COMMANDS",
-    RedisKeys "REDIS_KEYS",
-    RedisClients "REDIS_CLIENTS",
-    Caches "CACHES",
-    ProxiedQueries "PROXIED_QUERIES",
-    Streams "STREAMS",
-    Mirrors "MIRRORS",
-    Procedures "PROCEDURES",
-    Channels "CHANNELS",
-    Blockers "BLOCKERS",
-    Hosts "HOSTS",
-    Lookups "LOOKUPS",
-    Pins "PINS",
-    Events "EVENTS",
-    Advice "ADVICE",
-}
-
-impl Show {
-    fn find(word: &str) -> Option<Show> {
-        Show::ALL.iter().copied().find(|show| show.word().eq_ignore_ascii_case(word))
-    }
-}
-
-/// The first words of commands, for hints.
-const COMMANDS: [&str; 16] = [
-    "SHOW",
-    "RELOAD",
-    "PAUSE",
-    "RESUME",
-    "RECONNECT",
-    "DISABLE",
-    "ENABLE",
-    "KILL",
-    "KILL_CLIENT",
-    "WAIT_CLOSE",
-    "SUSPEND",
-    "SHUTDOWN",
-    "SET",
-    "RESET",
-    "EXPLAIN",
-    "SELECT",
-];
-
-/// The text of SHOW HELP.
-pub const HELP: &str = "\n\tSHOW HELP|CONFIG|DATABASES|POOLS|CLIENTS|SERVERS|USERS|VERSION\n\
-    \tSHOW PEERS|PEER_POOLS\n\
-    \tSHOW SOCKETS|ACTIVE_SOCKETS|LISTS|MEM|STATE\n\
-    \tSHOW DNS_HOSTS|DNS_ZONES\n\
-    \tSHOW STATS|STATS_TOTALS|STATS_AVERAGES|TOTALS\n\
-    \tSHOW POOLS_EXTENDED|BLOCKERS|QUERIES|COALESCE|PINS\n\
-    \tSHOW REDIS|REDIS_COMMANDS|REDIS_KEYS|REDIS_CLIENTS\n\
-    \tSHOW CACHES|PROXIED_QUERIES|STREAMS|MIRRORS\n\
-    \tSHOW PROCEDURES|CHANNELS|HOSTS|LOOKUPS|EVENTS|ADVICE\n\
-    \tCREATE CACHE [<name>] IN DATABASE <db> [WITH (...)] FROM <select>\n\
-    \tEXPLAIN CREATE CACHE IN DATABASE <db> FROM <select>\n\
-    \tDROP CACHE <name> [IN DATABASE <db>]\n\
-    \tDROP ALL CACHES [IN DATABASE <db>]\n\
-    \tMIRROR TABLE [<schema>.]<table> [COLUMNS (...)] IN DATABASE <db>\n\
-    \tDROP MIRROR [<schema>.]<table> [IN DATABASE <db>]\n\
-    \tSET PROCEDURE [<schema>.]<name> [KEY (...)] [ALSO (...)] [MODE off|lane|train|batch]\n\
-    \t    [DURABLE_ACK tail|each] [MAX_TRAIN <n>] [RETRY <n>]\n\
-    \tRESET PROCEDURE [<schema>.]<name>\n\
-    \tEXPLAIN PROCEDURE [<schema>.]<name> [IN DATABASE <db>]\n\
-    \tRELOAD\n\
-    \tPAUSE [<db>]\n\
-    \tRESUME [<db>]\n\
-    \tSUSPEND\n\
-    \tDISABLE <db>\n\
-    \tENABLE <db>\n\
-    \tRECONNECT [<db>]\n\
-    \tKILL [<db>]\n\
-    \tKILL_CLIENT <client_id>\n\
-    \tSHUTDOWN\n\
-    \tSHUTDOWN WAIT_FOR_SERVERS|WAIT_FOR_CLIENTS\n\
-    \tWAIT_CLOSE [<db>]";
 
 /// Reads every command of a message; an empty list when there is none.
 ///
@@ -277,22 +160,38 @@ fn parse_one(tokens: &[Token<'_>]) -> Result<Request, Failure> {
     let Some((Token::Word(first), rest)) = tokens.split_first() else {
         return Err(unknown(tokens));
     };
-    let act = match first.to_ascii_uppercase().as_str() {
+    let word = first.to_ascii_uppercase();
+    match word.as_str() {
         "SHOW" => return show(rest),
         "SELECT" => return select(rest),
-        "SET" => return set(rest),
-        "RELOAD" => nothing(first, rest).map(|()| Act::Reload)?,
-        "SUSPEND" => nothing(first, rest).map(|()| Act::Suspend)?,
-        "PAUSE" => Act::Pause(optional_name(first, rest)?),
-        "RESUME" => Act::Resume(optional_name(first, rest)?),
-        "RECONNECT" => Act::Reconnect(optional_name(first, rest)?),
-        "KILL" => Act::Kill(optional_name(first, rest)?),
-        "WAIT_CLOSE" => Act::WaitClose(optional_name(first, rest)?),
-        "DISABLE" => Act::Disable(name(first, rest)?),
-        "ENABLE" => Act::Enable(name(first, rest)?),
-        "KILL_CLIENT" => Act::KillClient(client_id(rest)?),
-        "SHUTDOWN" => Act::Shutdown(shutdown(rest)?),
-        other => return ignored(other).ok_or_else(|| unknown(tokens)),
+        _ => {}
+    }
+    let Some(verb) = Verb::find(&word) else {
+        return ignored(&word).ok_or_else(|| unknown(tokens));
+    };
+    let act = match verb {
+        Verb::Set => return set(rest),
+        Verb::Reload => nothing(verb, rest).map(|()| Act::Reload)?,
+        Verb::Suspend => nothing(verb, rest).map(|()| Act::Suspend)?,
+        Verb::Pause => Act::Pause(optional_name(verb, rest)?),
+        Verb::Resume => Act::Resume(optional_name(verb, rest)?),
+        Verb::Reconnect => Act::Reconnect(optional_name(verb, rest)?),
+        Verb::Kill => Act::Kill(optional_name(verb, rest)?),
+        Verb::WaitClose => Act::WaitClose(optional_name(verb, rest)?),
+        Verb::Disable => Act::Disable(name(verb, rest)?),
+        Verb::Enable => Act::Enable(name(verb, rest)?),
+        Verb::KillClient => Act::KillClient(client_id(rest)?),
+        Verb::Shutdown => Act::Shutdown(shutdown(rest)?),
+        // Two words and more, which have parsers of their own.
+        Verb::CreateCache
+        | Verb::ExplainCreateCache
+        | Verb::DropCache
+        | Verb::DropAllCaches
+        | Verb::MirrorTable
+        | Verb::DropMirror
+        | Verb::SetProcedure
+        | Verb::ResetProcedure
+        | Verb::ExplainProcedure => return Err(unknown(tokens)),
     };
     Ok(Request::Act(act))
 }
@@ -307,11 +206,9 @@ fn show(rest: &[Token<'_>]) -> Result<Request, Failure> {
             return Ok(Request::ShowSetting(setting));
         }
     }
-    // What is about Redis may be two words, and so may proxied queries.
+    // An alias of two words.
     if let [Token::Word(first), Token::Word(second)] = rest {
-        if let Some(show) = Show::find(&format!("{first}_{second}"))
-            .filter(|_| is(first, "redis") || is(first, "proxied"))
-        {
+        if let Some(show) = Show::find(&format!("{first} {second}")) {
             return Ok(Request::Show(show));
         }
     }
@@ -401,46 +298,49 @@ fn set(rest: &[Token<'_>]) -> Result<Request, Failure> {
             Ok(Request::Act(Act::Set { name: key.to_ascii_lowercase(), value }))
         }
         _ => Err(Failure::new(sqlstate::SYNTAX_ERROR, "SET needs a key and a value")
-            .hint("SET key = value")),
+            .hint(Verb::Set.usage())),
     }
 }
 
-/// Statements of SQL that mean nothing here and do no harm.
+const NO_TRANSACTIONS: Option<&str> =
+    Some("the console has no transactions: each command takes effect at once");
+
+/// Statements of SQL that mean nothing here and do no harm: their first word, their tag, and what
+/// is said to them.
+pub const IGNORED: [(&str, &str, Option<&str>); 11] = [
+    ("BEGIN", "BEGIN", NO_TRANSACTIONS),
+    ("START", "START TRANSACTION", NO_TRANSACTIONS),
+    ("COMMIT", "COMMIT", None),
+    ("END", "COMMIT", None),
+    ("ROLLBACK", "ROLLBACK", None),
+    ("ABORT", "ROLLBACK", None),
+    ("RESET", "RESET", None),
+    ("DISCARD", "DISCARD ALL", None),
+    ("DEALLOCATE", "DEALLOCATE", None),
+    ("CLOSE", "CLOSE CURSOR ALL", None),
+    ("UNLISTEN", "UNLISTEN", None),
+];
+
 fn ignored(word: &str) -> Option<Request> {
-    const NO_TRANSACTIONS: Option<&str> =
-        Some("the console has no transactions: each command takes effect at once");
-    let (tag, notice) = match word {
-        "BEGIN" => ("BEGIN", NO_TRANSACTIONS),
-        "START" => ("START TRANSACTION", NO_TRANSACTIONS),
-        "COMMIT" | "END" => ("COMMIT", None),
-        "ROLLBACK" | "ABORT" => ("ROLLBACK", None),
-        "RESET" => ("RESET", None),
-        "DISCARD" => ("DISCARD ALL", None),
-        "DEALLOCATE" => ("DEALLOCATE", None),
-        "CLOSE" => ("CLOSE CURSOR ALL", None),
-        "UNLISTEN" => ("UNLISTEN", None),
-        _ => return None,
-    };
+    let (_, tag, notice) = *IGNORED.iter().find(|(first, ..)| *first == word)?;
     Some(Request::Ignored { tag, notice })
 }
 
-fn nothing(command: &str, rest: &[Token<'_>]) -> Result<(), Failure> {
+fn nothing(verb: Verb, rest: &[Token<'_>]) -> Result<(), Failure> {
     if rest.is_empty() {
         return Ok(());
     }
-    let message = format!("{} takes no argument", command.to_ascii_uppercase());
+    let message = format!("{} takes no argument", verb.words());
     Err(Failure::new(sqlstate::SYNTAX_ERROR, message))
 }
 
-fn name(command: &str, rest: &[Token<'_>]) -> Result<String, Failure> {
-    optional_name(command, rest)?.ok_or_else(|| {
-        let command = command.to_ascii_uppercase();
-        Failure::new(sqlstate::SYNTAX_ERROR, "a database is required")
-            .hint(format!("{command} <db>"))
+fn name(verb: Verb, rest: &[Token<'_>]) -> Result<String, Failure> {
+    optional_name(verb, rest)?.ok_or_else(|| {
+        Failure::new(sqlstate::SYNTAX_ERROR, "a database is required").hint(verb.usage())
     })
 }
 
-fn optional_name(command: &str, rest: &[Token<'_>]) -> Result<Option<String>, Failure> {
+fn optional_name(verb: Verb, rest: &[Token<'_>]) -> Result<Option<String>, Failure> {
     match rest {
         [] => Ok(None),
         [Token::Word(_) | Token::Quoted(_)] => {
@@ -452,8 +352,7 @@ fn optional_name(command: &str, rest: &[Token<'_>]) -> Result<Option<String>, Fa
             Ok(Some(name.into_owned()))
         }
         _ => {
-            let command = command.to_ascii_uppercase();
-            let message = format!("{command} takes the name of one database");
+            let message = format!("{} takes the name of one database", verb.words());
             Err(Failure::new(sqlstate::SYNTAX_ERROR, message)
                 .hint("Put a name with unusual letters in double quotes."))
         }
@@ -467,7 +366,7 @@ fn client_id(rest: &[Token<'_>]) -> Result<u64, Failure> {
     }
     .ok_or_else(|| {
         Failure::new(sqlstate::SYNTAX_ERROR, "invalid client pointer supplied")
-            .hint("KILL_CLIENT <id>, the column \"id\" of SHOW CLIENTS")
+            .hint("KILL_CLIENT id, the column \"id\" of SHOW CLIENTS")
     })
 }
 
@@ -477,7 +376,7 @@ fn shutdown(rest: &[Token<'_>]) -> Result<Shutdown, Failure> {
         ["WAIT_FOR_SERVERS"] => Ok(Shutdown::WaitForServers),
         ["WAIT_FOR_CLIENTS"] => Ok(Shutdown::WaitForClients),
         _ => Err(Failure::new(sqlstate::SYNTAX_ERROR, "SHUTDOWN of an unknown kind")
-            .hint("SHUTDOWN [WAIT_FOR_SERVERS|WAIT_FOR_CLIENTS|IMMEDIATE]")),
+            .hint(Verb::Shutdown.usage())),
     }
 }
 
@@ -494,7 +393,7 @@ fn unknown(tokens: &[Token<'_>]) -> Failure {
     let failure =
         Failure::new(sqlstate::SYNTAX_ERROR, format!("invalid command '{asked}', use SHOW HELP;"));
     let first = tokens.first().map(Token::text).unwrap_or_default();
-    match nearest(&first, COMMANDS) {
+    match nearest(&first, Verb::first_words()) {
         Some(command) => failure.hint(format!("Did you mean {command}?")),
         // `pools` for `SHOW POOLS`.
         None => match Show::find(&first) {

@@ -171,15 +171,6 @@ fn what_is_about_redis_or_proxied_may_be_two_words() {
     assert!(parse(b"SHOW REDIS NONSENSE").is_err());
 }
 
-#[test]
-fn the_help_names_every_show_that_works() {
-    let known: Vec<&str> = HELP.split(|c: char| !c.is_ascii_uppercase() && c != '_').collect();
-    let works = |show: &&Show| !matches!(show, Show::Fds | Show::Mirrors);
-    for show in Show::ALL.iter().filter(works) {
-        assert!(known.contains(&show.word()), "{}", show.word());
-    }
-}
-
 proptest::proptest! {
     #[test]
     fn no_text_makes_the_parser_panic(

@@ -44,19 +44,23 @@ pub mod columns;
 pub mod command;
 mod events;
 pub mod hosts;
+mod keys;
 pub mod mirroring;
 pub mod operator;
 pub mod procedure_commands;
 pub mod procedures;
 pub mod queries;
 pub mod redis;
+pub mod reference;
 pub mod session;
 mod settings;
 pub mod show;
+pub mod shows;
 pub mod stats;
 pub mod streams;
 pub mod table;
 mod tokens;
+pub mod verbs;
 pub mod view;
 
 /// The names of a SHOW's columns.

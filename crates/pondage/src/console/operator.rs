@@ -16,7 +16,7 @@ use super::show::{self, Facts};
 use super::stats::{self, Sampler};
 use super::table::{Table, Value};
 use super::view::{self, View};
-use super::{columns, mirroring, procedures, Failure, Process, SetRefused};
+use super::{columns, mirroring, procedures, reference, Failure, Process, SetRefused};
 use crate::config::is_console;
 use crate::config::nearest::nearest;
 use crate::control::messages::{Command, ConsoleUser, ToWorker};
@@ -186,7 +186,7 @@ impl Operator {
                 notices.push(Notice {
                     severity: "NOTICE",
                     message: "Console usage".to_owned(),
-                    detail: Some(show::help().to_owned()),
+                    detail: Some(reference::help()),
                 });
                 Ok(None)
             }

@@ -1,11 +1,5 @@
-//! The language of procedures. It is the console's own, so several commands may share a message.
-//!
-//! ```text
-//! SET PROCEDURE [schema.]name [KEY (a, ...)] [ALSO (b, ...)] [MODE off|lane|train|batch]
-//!     [DURABLE_ACK tail|each] [MAX_TRAIN n] [RETRY n]
-//! RESET PROCEDURE [schema.]name
-//! EXPLAIN PROCEDURE [schema.]name [IN DATABASE name]
-//! ```
+//! The language of procedures; [`Verb`] has how each command is written. It is the console's own,
+//! so several commands may share a message.
 //!
 //! Names are folded as PostgreSQL folds them, unless they are in double quotes.
 
@@ -14,6 +8,7 @@ use std::collections::BTreeSet;
 use wire::pg::sqlstate;
 
 use super::tokens::Token;
+use super::verbs::Verb;
 use super::Failure;
 use crate::config::nearest::nearest;
 use crate::config::ProcedureOptions;
@@ -42,19 +37,21 @@ pub enum ProcedureCommand {
 }
 
 impl ProcedureCommand {
+    pub fn verb(&self) -> Verb {
+        match self {
+            ProcedureCommand::Set { .. } => Verb::SetProcedure,
+            ProcedureCommand::Reset { .. } => Verb::ResetProcedure,
+            ProcedureCommand::Explain { .. } => Verb::ExplainProcedure,
+        }
+    }
+
     pub fn tag(&self) -> &'static str {
         match self {
-            ProcedureCommand::Set { .. } => "SET PROCEDURE",
-            ProcedureCommand::Reset { .. } => "RESET PROCEDURE",
             ProcedureCommand::Explain { .. } => "EXPLAIN",
+            other => other.verb().words(),
         }
     }
 }
-
-const SET_USAGE: &str = "SET PROCEDURE [schema.]name [KEY (a, ...)] [ALSO (b, ...)] \
-    [MODE off|lane|train|batch] [DURABLE_ACK tail|each] [MAX_TRAIN n] [RETRY n]";
-const RESET_USAGE: &str = "RESET PROCEDURE [schema.]name";
-const EXPLAIN_USAGE: &str = "EXPLAIN PROCEDURE [schema.]name [IN DATABASE name]";
 
 /// Reads one command. None: it is about something else.
 pub fn parse(tokens: &[Token<'_>]) -> Option<Result<ProcedureCommand, Failure>> {
@@ -64,17 +61,18 @@ pub fn parse(tokens: &[Token<'_>]) -> Option<Result<ProcedureCommand, Failure>> 
         return None;
     }
     let words = Words(rest);
-    let (command, usage) = match first.to_ascii_uppercase().as_str() {
-        "SET" => (set(words), SET_USAGE),
-        "RESET" => (reset(words), RESET_USAGE),
-        "EXPLAIN" => (explain(words), EXPLAIN_USAGE),
+    let verb = Verb::find(&format!("{first} {second}"))?;
+    let command = match verb {
+        Verb::SetProcedure => set(words),
+        Verb::ResetProcedure => reset(words),
+        Verb::ExplainProcedure => explain(words),
         _ => return None,
     };
     Some(command.map_err(|why| {
         let failure = Failure::new(sqlstate::SYNTAX_ERROR, why.message);
         match why.near {
-            Some(near) => failure.detail(usage).hint(format!("Did you mean {near}?")),
-            None => failure.hint(usage),
+            Some(near) => failure.detail(verb.usage()).hint(format!("Did you mean {near}?")),
+            None => failure.hint(verb.usage()),
         }
     }))
 }
@@ -303,28 +301,60 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_what_would_be_right() {
         for (text, why, hint) in [
-            ("set procedure", "name of a procedure", SET_USAGE),
-            ("set procedure public.", "name of a procedure", SET_USAGE),
-            ("set procedure a.b.c", "at most a schema", SET_USAGE),
+            ("set procedure", "name of a procedure", Verb::SetProcedure.usage()),
+            ("set procedure public.", "name of a procedure", Verb::SetProcedure.usage()),
+            ("set procedure a.b.c", "at most a schema", Verb::SetProcedure.usage()),
             ("set procedure pay keys (a)", "no option \"keys\"", "Did you mean KEY?"),
             ("set procedure pay moed lane", "no option \"moed\"", "Did you mean MODE?"),
-            ("set procedure pay (a)", "no option \"(\"", SET_USAGE),
-            ("set procedure pay key a", "KEY takes names of parameters in parentheses", SET_USAGE),
-            ("set procedure pay key ()", "KEY takes names", SET_USAGE),
-            ("set procedure pay key (a b)", "KEY takes names", SET_USAGE),
-            ("set procedure pay key (a", "KEY takes names", SET_USAGE),
-            ("set procedure pay mode", "MODE takes a value", SET_USAGE),
-            ("set procedure pay mode fast", "expected one of off, lane, train, batch", SET_USAGE),
-            ("set procedure pay max_train 0", "expected a number from 1 to 256", SET_USAGE),
-            ("set procedure pay retry -1", "expected a number from 0 to 100", SET_USAGE),
-            ("set procedure pay retry 1 retry 2", "RETRY is said twice", SET_USAGE),
-            ("set procedure pay also (a)", "`also` needs a `key`", SET_USAGE),
-            ("set procedure pay key (a, b) also (c)", "needs 2 parameters", SET_USAGE),
-            ("reset procedure", "name of a procedure", RESET_USAGE),
-            ("reset procedure a b", "\"b\" does not belong there", RESET_USAGE),
-            ("explain procedure", "name of a procedure", EXPLAIN_USAGE),
-            ("explain procedure a in app", "\"in\" does not belong there", EXPLAIN_USAGE),
-            ("explain procedure a in database", "name of one database", EXPLAIN_USAGE),
+            ("set procedure pay (a)", "no option \"(\"", Verb::SetProcedure.usage()),
+            (
+                "set procedure pay key a",
+                "KEY takes names of parameters in parentheses",
+                Verb::SetProcedure.usage(),
+            ),
+            ("set procedure pay key ()", "KEY takes names", Verb::SetProcedure.usage()),
+            ("set procedure pay key (a b)", "KEY takes names", Verb::SetProcedure.usage()),
+            ("set procedure pay key (a", "KEY takes names", Verb::SetProcedure.usage()),
+            ("set procedure pay mode", "MODE takes a value", Verb::SetProcedure.usage()),
+            (
+                "set procedure pay mode fast",
+                "expected one of off, lane, train, batch",
+                Verb::SetProcedure.usage(),
+            ),
+            (
+                "set procedure pay max_train 0",
+                "expected a number from 1 to 256",
+                Verb::SetProcedure.usage(),
+            ),
+            (
+                "set procedure pay retry -1",
+                "expected a number from 0 to 100",
+                Verb::SetProcedure.usage(),
+            ),
+            (
+                "set procedure pay retry 1 retry 2",
+                "RETRY is said twice",
+                Verb::SetProcedure.usage(),
+            ),
+            ("set procedure pay also (a)", "`also` needs a `key`", Verb::SetProcedure.usage()),
+            (
+                "set procedure pay key (a, b) also (c)",
+                "needs 2 parameters",
+                Verb::SetProcedure.usage(),
+            ),
+            ("reset procedure", "name of a procedure", Verb::ResetProcedure.usage()),
+            ("reset procedure a b", "\"b\" does not belong there", Verb::ResetProcedure.usage()),
+            ("explain procedure", "name of a procedure", Verb::ExplainProcedure.usage()),
+            (
+                "explain procedure a in app",
+                "\"in\" does not belong there",
+                Verb::ExplainProcedure.usage(),
+            ),
+            (
+                "explain procedure a in database",
+                "name of one database",
+                Verb::ExplainProcedure.usage(),
+            ),
         ] {
             let Some(Err(failure)) = parsed(text) else { panic!("{text}") };
             assert_eq!(failure.code, "42601", "{text}");

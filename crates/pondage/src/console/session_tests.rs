@@ -268,7 +268,7 @@ fn a_driver_may_ask_for_binary_results() {
         session.take(&message);
     }
     assert!(matches!(session.request(), Some(Request::Select(_))));
-    let columns = vec![Column { name: "?column?", kind: table::Kind::Int4 }];
+    let columns = vec![Column::bare("?column?", table::Kind::Int4)];
     let table = Table { columns: columns.into(), rows: vec![vec![Value::Int(1)]] };
     session.answer(done(Ok(Some(table))));
     assert_eq!(session.request(), None);

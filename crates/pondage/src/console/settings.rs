@@ -41,6 +41,11 @@ const SET_ONLY: [&str; 16] = [
     "statement_timeout",
 ];
 
+/// Those that SHOW answers.
+pub fn shown() -> &'static [Setting] {
+    &SHOWN
+}
+
 pub fn find(name: &str) -> Option<&'static Setting> {
     SHOWN.iter().find(|setting| setting.name.eq_ignore_ascii_case(name))
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use backend::moment::Moment;
 use cache::mirror::held::MirrorInfo;
 
-use super::command::{self, Show};
+use super::command::Show;
 use super::operator::{Switches, FIRST_MOMENT};
 use super::stats::{self, Averages, Sampler};
 use super::table::{Table, Value};
@@ -563,11 +563,6 @@ fn totals(facts: &Facts<'_>) -> Vec<Vec<Value>> {
     };
     let totals = rows("total", total_figures(&stats::sum(&databases)));
     totals.chain(rows("avg", average_figures(&averages))).collect()
-}
-
-/// The detail of SHOW HELP's notice.
-pub fn help() -> &'static str {
-    command::HELP
 }
 
 #[cfg(test)]

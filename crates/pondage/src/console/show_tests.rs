@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::console::fixture;
 use crate::console::table::{put_row, Formats};
+use crate::console::{fixture, keys};
 use crate::worker::snapshot::MemorySnapshot;
 
 /// A row as text, NULL as `-`.
@@ -344,4 +344,17 @@ fn events_say_what_happened_how_often_and_when() {
 fn look_ups_say_who_asks_where_and_why_the_last_failed() {
     let given = Given::new(Vec::new());
     assert_eq!(given.show(Show::Lookups), ["'app' 'looker' 'users' 5000 7 3 1 'away'"]);
+}
+
+/// SHOW MEM is not among them: workers name what they have, see `tests/it/tools.rs`.
+#[test]
+fn rows_with_names_are_those_that_the_manual_explains() {
+    let mut given = Given::new(vec![WorkerSnapshot::default()]);
+    given.redis = Some(crate::worker::redis::Snapshot::default());
+    let explained = |show| keys::of_show(show).iter().map(|key| key.name).collect::<Vec<_>>();
+    for show in [Show::Lists, Show::State, Show::Totals, Show::Redis] {
+        let rows = given.show(show);
+        let names: Vec<&str> = rows.iter().filter_map(|row| row.split('\'').nth(1)).collect();
+        assert_eq!(names, explained(show), "{show:?}");
+    }
 }

@@ -25,12 +25,70 @@ impl Kind {
             Kind::Text => (25, -1),
         }
     }
+
+    /// PostgreSQL's name of the type.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::Int4 => "int4",
+            Kind::Int8 => "int8",
+            Kind::Numeric => "numeric",
+            Kind::Text => "text",
+        }
+    }
+}
+
+/// What a column's numbers count, where that is not plain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of things, or a text.
+    None,
+    /// 0 or 1.
+    Flag,
+    Bytes,
+    BytesPerSecond,
+    Seconds,
+    Millis,
+    Micros,
+    MillisPerSecond,
+    Percent,
+    PerSecond,
+    /// A time, written as a text.
+    Utc,
+}
+
+impl Unit {
+    /// As the manual has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Unit::None => "",
+            Unit::Flag => "0 or 1",
+            Unit::Bytes => "bytes",
+            Unit::BytesPerSecond => "bytes/s",
+            Unit::Seconds => "s",
+            Unit::Millis => "ms",
+            Unit::Micros => "µs",
+            Unit::MillisPerSecond => "ms/s",
+            Unit::Percent => "%",
+            Unit::PerSecond => "1/s",
+            Unit::Utc => "UTC",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
     pub name: &'static str,
     pub kind: Kind,
+    pub unit: Unit,
+    /// What is in it, in the words of the manual: Markdown, links from `docs/`.
+    pub about: &'static str,
+}
+
+impl Column {
+    /// Of an answer that is no SHOW of ours, such as that of `SELECT 1`.
+    pub const fn bare(name: &'static str, kind: Kind) -> Column {
+        Column { name, kind, unit: Unit::None, about: "" }
+    }
 }
 
 /// One field. A value fits its column's [`Kind`]: `Int` the three numeric ones, `Tenths` numeric,
@@ -242,8 +300,7 @@ mod tests {
 
     #[test]
     fn each_column_takes_its_own_format_and_one_format_is_for_all() {
-        let columns =
-            [Column { name: "a", kind: Kind::Int4 }, Column { name: "b", kind: Kind::Int8 }];
+        let columns = [Column::bare("a", Kind::Int4), Column::bare("b", Kind::Int8)];
         let row = [Value::Int(1), Value::Int(2)];
         let mut out = Vec::new();
         put_row(&mut out, &columns, &row, &Formats(vec![Format::Text, Format::Binary]));
@@ -263,8 +320,7 @@ mod tests {
 
     #[test]
     fn a_description_names_oids_sizes_and_formats() {
-        let columns =
-            [Column { name: "n", kind: Kind::Numeric }, Column { name: "t", kind: Kind::Text }];
+        let columns = [Column::bare("n", Kind::Numeric), Column::bare("t", Kind::Text)];
         let mut out = Vec::new();
         put_columns(&mut out, &columns, &Formats(vec![Format::Binary, Format::Text]));
         let mut expected =

@@ -27,7 +27,7 @@ const KEYS: [(&str, &str); 9] = [
     ("Space", "stand still, and go on"),
     ("?", "this"),
     ("q", "end"),
-    ("", "What the columns mean: docs/operating.md, under the page's SHOW."),
+    ("", "What the columns mean: docs/console.md, under the page's SHOW."),
 ];
 
 pub fn frame(frame: &mut Frame<'_>, screen: &Screen, sheets: &Sheets) {

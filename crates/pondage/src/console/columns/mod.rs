@@ -1,224 +1,54 @@
 //! The columns of every SHOW: PgBouncer 1.25's names, order and types, on which monitoring tools
-//! rely; QUERIES, COALESCE, PINS and those about Redis are our own.
+//! rely; those of the SHOWs that PgBouncer does not have are our own. Each says what is in it.
 //!
 //! Source: `src/admin.c` and `src/stats.c` of PgBouncer 1.25.
 
 use std::borrow::Cow;
 
 use super::cache_commands::CacheCommand;
-use super::command::{ConstantValue, Request, Show};
+use super::command::{ConstantValue, Request};
 use super::procedure_commands::ProcedureCommand;
+use super::shows::Show;
 use super::table::{Column, Kind};
 
+/// A column is its type, its name, its unit if it has one, and what is in it, in the words of the
+/// manual: `docs/console.md` is made of them. There is none without.
 macro_rules! columns {
-    ($($kind:ident: $($name:literal)+;)+) => {
-        &[$($(Column { name: $name, kind: Kind::$kind },)+)+]
+    ($($kind:ident $name:literal $(($unit:ident))?: $about:literal;)+) => {
+        &[$($crate::console::table::Column {
+            name: $name,
+            kind: $crate::console::table::Kind::$kind,
+            unit: columns!(@unit $($unit)?),
+            about: $about,
+        },)+]
     };
+    (@unit) => { $crate::console::table::Unit::None };
+    (@unit $unit:ident) => { $crate::console::table::Unit::$unit };
 }
 
-const DATABASES: &[Column] = columns! {
-    Text: "name" "host";
-    Int4: "port";
-    Text: "database" "force_user";
-    Int4: "pool_size" "min_pool_size" "reserve_pool_size" "server_lifetime";
-    Text: "pool_mode" "load_balance_hosts";
-    Int4: "max_connections" "current_connections" "max_client_connections"
-        "current_client_connections" "paused" "disabled";
-};
+mod cache;
+mod pools;
+mod procedures;
+mod process;
+mod redis;
+mod statements;
+mod stats;
 
-const POOLS: &[Column] = columns! {
-    Text: "database" "user";
-    Int4: "cl_active" "cl_waiting" "cl_active_cancel_req" "cl_waiting_cancel_req" "sv_active"
-        "sv_active_cancel" "sv_being_canceled" "sv_idle" "sv_used" "sv_tested" "sv_login" "maxwait"
-        "maxwait_us";
-    Text: "pool_mode" "load_balance_hosts";
+use cache::{CACHES, MIRRORS, PROXIED_QUERIES, STREAMS};
+use pools::{
+    BLOCKERS, CHANNELS, CONNECTION_COLUMNS, DATABASES, HOSTS, LOOKUPS, PINS, POOLS, POOLS_EXTENDED,
+    SOCKETS, USERS,
 };
-
-const HOSTS: &[Column] = columns! {
-    Text: "database" "host";
-    Int4: "port";
-    Text: "address" "role" "state" "banned_until" "why";
-    Int4: "connections";
-    Text: "position";
-    Int8: "lag_bytes" "lag_ms";
-    Text: "last_probe";
-    Int8: "probe_us" "probes" "failed_probes" "bans";
+use procedures::PROCEDURES;
+use process::{
+    CONFIG, DNS_HOSTS, DNS_ZONES, EVENTS, LISTS, MEM, PEERS, PEER_POOLS, STATE, VERSION,
 };
-
-const ADVICE: &[Column] = columns! {
-    Numeric: "rank" "gain_ms_per_second";
-    Text: "kind" "database" "user" "subject" "advice" "command" "basis";
-};
-
-const EVENTS: &[Column] = columns! {
-    Text: "last" "level" "event" "database" "sqlstate";
-    Int8: "count";
-    Text: "first" "detail";
-};
-
-const LOOKUPS: &[Column] = columns! {
-    Text: "database" "query_user" "query_database";
-    Int8: "cache_ms" "asked" "known" "failed";
-    Text: "last_error";
-};
-
-const USERS: &[Column] = columns! {
-    Text: "name" "pool_size" "reserve_pool_size" "pool_mode";
-    Int4: "max_user_connections" "current_connections" "max_user_client_connections"
-        "current_client_connections";
-};
-
-/// SHOW SOCKETS and SHOW ACTIVE_SOCKETS; SHOW CLIENTS and SHOW SERVERS have the first
-/// [`CONNECTION_COLUMNS`] of them.
-const SOCKETS: &[Column] = columns! {
-    Text: "type" "user" "database" "replication" "state" "addr";
-    Int4: "port";
-    Text: "local_addr";
-    Int4: "local_port";
-    Text: "connect_time" "request_time";
-    Int4: "wait" "wait_us" "close_needed";
-    Text: "ptr" "link";
-    Int4: "remote_pid";
-    Text: "tls" "application_name";
-    Int4: "prepared_statements" "id" "recv_pos" "pkt_pos" "pkt_remain" "send_pos" "send_remain"
-        "pkt_avail" "send_avail";
-};
-
-pub const CONNECTION_COLUMNS: usize = 21;
-
-const STATS: &[Column] = columns! {
-    Text: "database";
-    Numeric: "total_server_assignment_count" "total_xact_count" "total_query_count"
-        "total_received" "total_sent" "total_xact_time" "total_query_time" "total_wait_time"
-        "total_client_parse_count" "total_server_parse_count" "total_bind_count"
-        "total_client_login_count" "avg_server_assignment_count" "avg_xact_count" "avg_query_count"
-        "avg_recv" "avg_sent" "avg_xact_time" "avg_query_time" "avg_wait_time"
-        "avg_client_parse_count" "avg_server_parse_count" "avg_bind_count" "avg_client_login_count";
-};
-
-const STATS_TOTALS: &[Column] = columns! {
-    Text: "database";
-    Numeric: "server_assignment_count" "xact_count" "query_count" "bytes_received" "bytes_sent"
-        "xact_time" "query_time" "wait_time" "client_parse_count" "server_parse_count" "bind_count"
-        "client_login_count";
-};
-
-const STATS_AVERAGES: &[Column] = columns! {
-    Text: "database";
-    Numeric: "server_assignment_count" "xact_count" "query_count" "bytes_received" "bytes_sent"
-        "xact_time" "query_time" "wait_time" "avg_client_parse_count" "avg_server_parse_count"
-        "avg_bind_count" "avg_client_login_count";
-};
-
-const TOTALS: &[Column] = columns! { Text: "name"; Numeric: "value"; };
-const LISTS: &[Column] = columns! { Text: "list"; Int4: "items"; };
-const MEM: &[Column] = columns! { Text: "name"; Int4: "size" "used" "free" "memtotal"; };
-const STATE: &[Column] = columns! { Text: "key" "value"; };
-const CONFIG: &[Column] = columns! { Text: "key" "value" "default" "changeable"; };
-const VERSION: &[Column] = columns! { Text: "version"; };
-const DNS_HOSTS: &[Column] = columns! { Text: "hostname"; Int8: "ttl"; Text: "addrs"; };
-const DNS_ZONES: &[Column] = columns! { Text: "zonename"; Int8: "serial"; Int4: "count"; };
-const PEERS: &[Column] = columns! { Int4: "peer_id"; Text: "host"; Int4: "port" "pool_size"; };
-const PEER_POOLS: &[Column] = columns! {
-    Int4: "peer_id" "cl_active_cancel_req" "cl_waiting_cancel_req" "sv_active_cancel" "sv_login";
-};
-
-const POOLS_EXTENDED: &[Column] = columns! {
-    Text: "database" "user";
-    Numeric: "xact_count" "query_count" "bytes_received" "bytes_sent" "xact_p50" "xact_p95"
-        "xact_p99" "query_p50" "query_p95" "query_p99" "wait_p50" "wait_p95" "wait_p99" "servers" "share"
-        "given_up";
-};
-
-const BLOCKERS: &[Column] = columns! {
-    Text: "database" "user";
-    Numeric: "waiting" "maxwait";
-    Text: "why";
-    Numeric: "client_id";
-    Text: "holder_database" "holder_user" "application_name" "addr";
-    Int4: "port";
-    Text: "state";
-    Numeric: "state_age" "held";
-    Text: "query";
-};
-
-const QUERIES: &[Column] = columns! {
-    Text: "database" "user" "query";
-    Numeric: "calls" "total_time" "mean" "p50" "p99" "joined" "joined_percent" "depth" "prepared"
-        "again" "errors";
-    Text: "way" "why";
-};
-
-/// After the counters, a column for each [`crate::route::Why`] but `Free`.
-const COALESCE: &[Column] = columns! {
-    Text: "database" "user";
-    Numeric: "trips" "joined" "depth" "batched" "trained" "prepared" "skipped" "stalled" "lost"
-        "alone_off" "alone_transaction" "alone_pipelined" "alone_unreadable" "alone_new"
-        "alone_unjudged" "alone_judged" "alone_writes_off" "alone_slow" "alone_settings"
-        "alone_again";
-};
-
-const REDIS: &[Column] = columns! { Text: "key" "value"; };
-const REDIS_COMMANDS: &[Column] = columns! {
-    Text: "command";
-    Numeric: "calls" "failed" "rejected";
-};
-const REDIS_KEYS: &[Column] = columns! { Int4: "db"; Text: "key"; Numeric: "calls"; };
-const REDIS_CLIENTS: &[Column] = columns! {
-    Int8: "id";
-    Text: "user" "state" "addr" "local_addr";
-    Int4: "db" "protocol";
-    Text: "name" "library" "last_command" "connect_time" "request_time";
-};
-
-const CACHES: &[Column] = columns! {
-    Text: "name" "database" "query" "mode" "freshness" "max_lag";
-    Numeric: "hits" "misses" "hit_percent" "fills" "waits" "entries" "bytes";
-    Text: "created" "state" "why";
-};
-const PROXIED_QUERIES: &[Column] = columns! {
-    Text: "database" "user" "query";
-    Numeric: "calls" "total_time" "would_hit";
-    Text: "cacheable" "why";
-};
-const STREAMS: &[Column] = columns! {
-    Text: "database" "state" "why" "since" "lsn" "server_lsn";
-    Numeric: "lag_bytes" "delay_us";
-    Text: "slot";
-    Numeric: "slot_bytes";
-    Text: "publication";
-    Numeric: "tables" "followed" "begun";
-    Text: "not_followed" "complaint";
-};
-
-const MIRRORS: &[Column] = columns! {
-    Text: "database" "table" "columns" "state" "why" "pinned";
-    Numeric: "rows" "bytes";
-    Text: "indexes";
-    Numeric: "copied_percent";
-};
-
-const PROCEDURES: &[Column] = columns! {
-    Text: "database" "procedure" "arguments" "mode" "key" "also" "key_source";
-    Numeric: "calls" "calls_per_second" "p50_us" "p99_us" "joined_percent" "train" "retries"
-        "errors" "lock_wait_percent";
-    Text: "problems";
-};
-
-const CHANNELS: &[Column] = columns! {
-    Text: "database" "channel";
-    Numeric: "clients" "delivered";
-};
-
-const PINS: &[Column] = columns! {
-    Text: "database" "user" "client";
-    Int4: "client_id";
-    Text: "application_name" "reasons" "since" "server";
-    Int4: "server_id" "remote_pid";
-};
+use redis::{REDIS, REDIS_CLIENTS, REDIS_COMMANDS, REDIS_KEYS};
+use statements::{ADVICE, COALESCE, QUERIES};
+use stats::{STATS, STATS_AVERAGES, STATS_TOTALS, TOTALS};
 
 /// As PostgreSQL's EXPLAIN has it.
-pub const PLAN: &[Column] = columns! { Text: "QUERY PLAN"; };
+pub const PLAN: &[Column] = columns! { Text "QUERY PLAN": "a line of the answer"; };
 
 /// The columns of a SHOW that answers with a table. HELP is a notice; FDS is not available.
 pub fn of_show(show: Show) -> Option<&'static [Column]> {
@@ -269,7 +99,7 @@ pub fn of(request: &Request) -> Option<Cow<'static, [Column]>> {
     match request {
         Request::Show(show) => of_show(*show).map(Cow::Borrowed),
         Request::ShowSetting(setting) => {
-            Some(Cow::Owned(vec![Column { name: setting.name, kind: Kind::Text }]))
+            Some(Cow::Owned(vec![Column::bare(setting.name, Kind::Text)]))
         }
         Request::Select(constants) => Some(
             constants
@@ -279,7 +109,7 @@ pub fn of(request: &Request) -> Option<Cow<'static, [Column]>> {
                         ConstantValue::Int(_) => Kind::Int4,
                         _ => Kind::Text,
                     };
-                    Column { name: constant.name, kind }
+                    Column::bare(constant.name, kind)
                 })
                 .collect(),
         ),
@@ -297,6 +127,7 @@ pub fn of(request: &Request) -> Option<Cow<'static, [Column]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::table::Unit;
     use crate::route::Why;
 
     /// Names as PgBouncer's source lists them, and its type letters: s text, i int4, q int8,
@@ -408,6 +239,29 @@ mod tests {
             COALESCE.iter().filter_map(|column| column.name.strip_prefix("alone_")).collect();
         let others = Why::ALL.iter().filter(|why| **why != Why::Free).map(|why| why.word());
         assert_eq!(last, others.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn every_column_says_what_is_in_it_and_its_unit_is_the_one_in_its_name() {
+        let units = [("_us", Unit::Micros), ("_ms", Unit::Millis), ("_percent", Unit::Percent)];
+        let mut seen = 0;
+        for show in Show::ALL {
+            for column in of_show(*show).unwrap_or_default() {
+                let Column { name, kind, unit, about } = *column;
+                let told = !about.trim().is_empty() && !about.ends_with(['.', ' ']);
+                assert!(told || about.ends_with(".)"), "{show:?} {name}: {about:?}");
+                for (end, named) in units.iter().filter(|(end, _)| name.ends_with(end)) {
+                    assert_eq!(unit, *named, "{show:?} {name} ends with {end}");
+                }
+                let in_bytes = name.ends_with("bytes") || name.starts_with("bytes_");
+                let bytes = matches!(unit, Unit::Bytes | Unit::BytesPerSecond);
+                assert!(!in_bytes || bytes, "{show:?} {name} is in {unit:?}");
+                let of_text = matches!(unit, Unit::None | Unit::Utc);
+                assert!(kind != Kind::Text || of_text, "{show:?} {name} is a text in {unit:?}");
+                seen += 1;
+            }
+        }
+        assert!(seen > 300, "only {seen} columns");
     }
 
     #[test]
