@@ -175,20 +175,3 @@ fn every_row_of_show_mem_is_explained() {
         assert!(section.contains(&format!("| `{name}` |")), "{name} in:\n{section}");
     }
 }
-
-#[test]
-fn every_metric_is_in_the_manual() {
-    let source = ["metrics", "cache_metrics", "procedure_metrics", "redis_metrics"]
-        .map(|file| read(&root().join(format!("crates/pondage/src/http/{file}.rs"))))
-        .concat();
-    let manual = read(&root().join("docs/operating.md"));
-    let strings = source.split('"').skip(1).step_by(2);
-    let families: BTreeSet<&str> = strings
-        .filter(|text| text.starts_with("pondage_") || text.starts_with("process_"))
-        .filter(|text| text.bytes().all(|c| c == b'_' || c.is_ascii_lowercase()))
-        .collect();
-    assert!(families.len() > 40, "only {} families are found", families.len());
-    let missing: Vec<_> =
-        families.iter().filter(|name| !manual.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "docs/operating.md has to list {missing:?}");
-}

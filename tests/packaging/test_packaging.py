@@ -124,21 +124,14 @@ class Metrics(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        sources = (ROOT / "crates/pondage/src/http").glob("*.rs")
+        sources = (ROOT / "crates/pondage/src/http/families").glob("*.rs")
         text = "\n".join(path.read_text() for path in sources)
         cls.families = set(re.findall(r'"((?:pondage|process)_[a-z0-9_]+)"', text))
         cls.labels = {}
-        labels: set[str] = set()
-        for line in (ROOT / "docs/operating.md").read_text().splitlines():
-            families = re.findall(r"`((?:pondage|process)_[a-z0-9_]+)`", line.split(" | ")[0])
-            if not line.startswith("| `") or not families:
-                continue
-            # "the same": the labels of the row before.
-            labels = labels if "| the same" in line else set()
-            labels = labels | set(re.findall(r"`([a-z]+)`", line))
-            if "| p |" in line:
-                labels |= {"database", "user"}
-            cls.labels |= dict.fromkeys(families, labels)
+        for line in (ROOT / "docs/metrics.md").read_text().splitlines():
+            family, *cells = line.split(" | ")
+            if family.startswith("| `") and len(cells) >= 4:
+                cls.labels[family.strip("|` ")] = set(re.findall(r"`([a-z_]+)`", cells[1]))
 
     def names(self, expression):
         """Metrics of an expression, with the labels that it asks for; not if it can't be read."""

@@ -4,7 +4,8 @@
 use cache::mirror::held::{MirrorInfo, State as MirrorState};
 use cache::store;
 
-use super::exposition::{Exposition, Kind};
+use super::exposition::Exposition;
+use super::families::{self, Family};
 use crate::console::streams::word;
 use crate::console::{mirroring, MirrorMemory, Process};
 use crate::stream::{Standing, State};
@@ -46,61 +47,26 @@ pub fn families(page: &mut Exposition, pools: &[PoolSnapshot], caches: &Caches) 
     mirrors(page, caches);
 }
 
-type Counter = (&'static str, &'static str, fn(&Cached) -> u64);
+type Counter = (&'static Family, fn(&Cached) -> u64);
 
 const COUNTERS: [Counter; 12] = [
-    ("pondage_cache_hits_total", "Reads answered from memory.", |cached| cached.hits),
-    ("pondage_cache_mirrored_total", "Of the hits, those that mirrors answered.", |cached| {
-        cached.mirrored
-    }),
-    (
-        "pondage_cache_advised_total",
-        "In mode advise: reads that would have been answered from memory.",
-        |cached| cached.advised,
-    ),
-    ("pondage_cache_misses_total", "Reads of which nothing valid was kept.", |cached| {
-        cached.misses
-    }),
-    ("pondage_cache_fills_total", "Answers that were kept.", |cached| cached.fills),
-    (
-        "pondage_cache_waits_total",
-        "Reads that waited for the stream, or for another client's answer.",
-        |cached| cached.waits,
-    ),
-    (
-        "pondage_cache_too_old_total",
-        "Reads that went to PostgreSQL because what is kept could not be shown to be new enough.",
-        |cached| cached.too_old,
-    ),
-    (
-        "pondage_cache_unsettled_total",
-        "Answers that were not kept because a change of their rows was not known to be visible.",
-        |cached| cached.unsettled,
-    ),
-    (
-        "pondage_cache_leased_total",
-        "Misses while PostgreSQL was asked for the same; they waited for that answer, or went \
-         to PostgreSQL without keeping theirs.",
-        |cached| cached.leased,
-    ),
-    ("pondage_cache_unserved_total", "Reads that came while there was no stream.", |cached| {
-        cached.unserved
-    }),
-    (
-        "pondage_cache_audits_total",
-        "Hits that were asked of PostgreSQL all the same, and compared.",
-        |cached| cached.audits,
-    ),
-    (
-        "pondage_cache_mismatches_total",
-        "Audits that found another answer; its statement is no longer cached.",
-        |cached| cached.mismatches,
-    ),
+    (families::cache::HITS, |cached| cached.hits),
+    (families::cache::MIRRORED, |cached| cached.mirrored),
+    (families::cache::ADVISED, |cached| cached.advised),
+    (families::cache::MISSES, |cached| cached.misses),
+    (families::cache::FILLS, |cached| cached.fills),
+    (families::cache::WAITS, |cached| cached.waits),
+    (families::cache::TOO_OLD, |cached| cached.too_old),
+    (families::cache::UNSETTLED, |cached| cached.unsettled),
+    (families::cache::LEASED, |cached| cached.leased),
+    (families::cache::UNSERVED, |cached| cached.unserved),
+    (families::cache::AUDITS, |cached| cached.audits),
+    (families::cache::MISMATCHES, |cached| cached.mismatches),
 ];
 
 fn reads(page: &mut Exposition, pools: &[PoolSnapshot]) {
-    for (name, help, value) in COUNTERS {
-        page.family(name, Kind::Counter, help);
+    for (family, value) in COUNTERS {
+        page.family(family);
         for pool in pools {
             let labels = [("database", &*pool.database), ("user", &*pool.user)];
             page.sample(&labels, value(&pool.totals.cached));
@@ -110,75 +76,61 @@ fn reads(page: &mut Exposition, pools: &[PoolSnapshot]) {
 
 fn kept(page: &mut Exposition, Caches { named, kept, .. }: &Caches) {
     let gauges = [
-        ("pondage_cache_statements", "Statements that are named to be cached.", *named as u64),
-        ("pondage_cache_entries", "Results that are kept.", kept.entries),
-        ("pondage_cache_bytes", "Their memory, with everything.", kept.bytes),
-        ("pondage_cache_memory_limit_bytes", "Its limit.", kept.limit),
+        (families::cache::STATEMENTS, *named as u64),
+        (families::cache::ENTRIES, kept.entries),
+        (families::cache::BYTES, kept.bytes),
+        (families::cache::MEMORY_LIMIT, kept.limit),
     ];
-    for (name, help, value) in gauges {
-        page.family(name, Kind::Gauge, help);
+    for (family, value) in gauges {
+        page.family(family);
         page.sample(&[], value);
     }
-    let help = "Results that made room for others.";
-    page.family("pondage_cache_evicted_total", Kind::Counter, help);
+    page.family(families::cache::EVICTED);
     page.sample(&[], kept.evicted);
 }
 
-type Gauge = (&'static str, &'static str, fn(&Standing) -> u64);
+type Gauge = (&'static Family, fn(&Standing) -> u64);
 
 const STREAMS: [Gauge; 4] = [
-    ("pondage_cache_stream_up", "1 while the database's changes are followed.", |stream| {
-        u64::from(stream.state == State::Following)
-    }),
-    (
-        "pondage_cache_stream_lag_bytes",
-        "How far the stream is behind the server's log.",
-        |stream| stream.lag(),
-    ),
-    (
-        "pondage_cache_stream_slot_bytes",
-        "WAL that the server keeps because of the stream.",
-        |stream| stream.slot_held,
-    ),
-    ("pondage_cache_stream_tables", "Tables whose changes are followed.", |stream| {
+    (families::cache::STREAM_UP, |stream| u64::from(stream.state == State::Following)),
+    (families::cache::STREAM_LAG, |stream| stream.lag()),
+    (families::cache::STREAM_SLOT, |stream| stream.slot_held),
+    (families::cache::STREAM_TABLES, |stream| {
         stream.tables.iter().filter(|table| table.told.is_ok()).count() as u64
     }),
 ];
 
 fn streams(page: &mut Exposition, streams: &[Standing]) {
-    for (name, help, value) in STREAMS {
-        page.family(name, Kind::Gauge, help);
+    for (family, value) in STREAMS {
+        page.family(family);
         for stream in streams {
             page.sample(&[("database", &stream.database)], value(stream));
         }
     }
-    let help = "1, labelled with the state of the stream.";
-    page.family("pondage_cache_stream_info", Kind::Gauge, help);
+    page.family(families::cache::STREAM_INFO);
     for stream in streams {
         page.sample(&[("database", &stream.database), ("state", word(&stream.state))], 1);
     }
-    let help = "How long the last transaction took from its commit until it was known here.";
-    page.family("pondage_cache_stream_delay_seconds", Kind::Gauge, help);
+    page.family(families::cache::STREAM_DELAY);
     for stream in streams {
         if let Some(delay) = stream.delay {
             let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
             page.seconds(&[("database", &stream.database)], micros);
         }
     }
-    let help = "Times that the stream has begun.";
-    page.family("pondage_cache_stream_begun_total", Kind::Counter, help);
+    page.family(families::cache::STREAM_BEGUN);
     for stream in streams {
         page.sample(&[("database", &stream.database)], stream.begun);
     }
 }
 
-type Figure = (&'static str, &'static str, fn(&MirrorInfo) -> u64);
+type Figure = (&'static Family, fn(&MirrorInfo) -> u64);
 
 const MIRROR_STATES: [&str; 4] = ["copying", "waiting", "ready", "failed"];
 
 fn mirrors(page: &mut Exposition, caches: &Caches) {
     let Caches { mirrors, mirror_memory, .. } = caches;
-    page.family("pondage_cache_mirrors", Kind::Gauge, "Mirrors of tables, by state.");
+    page.family(families::cache::MIRRORS);
     for stream in &caches.streams {
         let database = &stream.database;
         for state in MIRROR_STATES {
@@ -190,11 +142,11 @@ fn mirrors(page: &mut Exposition, caches: &Caches) {
         }
     }
     let gauges: [Figure; 2] = [
-        ("pondage_cache_mirror_rows", "Rows of a mirror that answers.", |info| info.rows),
-        ("pondage_cache_mirror_bytes", "Its memory, with everything.", |info| info.bytes),
+        (families::cache::MIRROR_ROWS, |info| info.rows),
+        (families::cache::MIRROR_BYTES, |info| info.bytes),
     ];
-    for (name, help, value) in gauges {
-        page.family(name, Kind::Gauge, help);
+    for (family, value) in gauges {
+        page.family(family);
         for (database, info) in mirrors.iter().filter(|(_, info)| info.state == MirrorState::Ready)
         {
             let table = format!("{}.{}", info.schema, info.name);
@@ -202,15 +154,14 @@ fn mirrors(page: &mut Exposition, caches: &Caches) {
         }
     }
     let totals = [
-        ("pondage_cache_mirror_used_bytes", "Memory of all mirrors.", mirror_memory.used),
-        ("pondage_cache_mirror_limit_bytes", "Its limit.", mirror_memory.limit),
+        (families::cache::MIRROR_USED, mirror_memory.used),
+        (families::cache::MIRROR_LIMIT, mirror_memory.limit),
     ];
-    for (name, help, value) in totals {
-        page.family(name, Kind::Gauge, help);
+    for (family, value) in totals {
+        page.family(family);
         page.sample(&[], value);
     }
-    let help = "The part of a table that is copied, while a mirror is being made.";
-    page.family("pondage_cache_mirror_copied_ratio", Kind::Gauge, help);
+    page.family(families::cache::MIRROR_COPIED);
     for (database, info) in mirrors {
         let MirrorState::Copying { done, total } = info.state else { continue };
         let table = format!("{}.{}", info.schema, info.name);

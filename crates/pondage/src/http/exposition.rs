@@ -5,10 +5,12 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use super::families::Family;
 use crate::worker::snapshot::Histogram;
 
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
+/// The type of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Counter,
@@ -17,7 +19,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
@@ -34,21 +36,25 @@ pub type Labels<'a> = [(&'a str, &'a str)];
 pub struct Exposition {
     text: String,
     family: &'static str,
+    /// Of the family.
+    labels: &'static [&'static str],
     families: HashSet<&'static str>,
 }
 
 impl Exposition {
     /// Begins a family; each once.
-    pub fn family(&mut self, name: &'static str, kind: Kind, help: &str) {
+    pub fn family(&mut self, family: &'static Family) {
+        let name = family.name();
         let fresh = self.families.insert(name);
         debug_assert!(fresh, "{name} twice");
-        self.family = name;
-        let help = help.replace('\\', "\\\\").replace('\n', "\\n");
+        (self.family, self.labels) = (name, family.labels());
+        let help = family.help().replace('\\', "\\\\").replace('\n', "\\n");
         self.line(format_args!("# HELP {name} {help}"));
-        self.line(format_args!("# TYPE {name} {}", kind.word()));
+        self.line(format_args!("# TYPE {name} {}", family.kind().word()));
     }
 
     pub fn sample(&mut self, labels: &Labels<'_>, value: u64) {
+        self.check(labels);
         let labels = braces(labels);
         let family = self.family;
         self.line(format_args!("{family}{labels} {value}"));
@@ -60,6 +66,7 @@ impl Exposition {
     }
 
     pub fn seconds(&mut self, labels: &Labels<'_>, micros: u64) {
+        self.check(labels);
         let labels = braces(labels);
         let family = self.family;
         self.line(format_args!("{family}{labels} {}", Seconds(micros)));
@@ -91,6 +98,7 @@ impl Exposition {
         counts: &[u64],
         sum: &dyn std::fmt::Display,
     ) {
+        self.check(labels);
         let family = self.family;
         let mut below = 0;
         for (bucket, count) in counts.iter().enumerate() {
@@ -104,6 +112,17 @@ impl Exposition {
         self.line(format_args!("{family}_sum{labels} {sum}"));
         // Of the same addition as the last bucket, with which it has to agree.
         self.line(format_args!("{family}_count{labels} {below}"));
+    }
+
+    /// Every sample has the labels that the table gives its family.
+    fn check(&self, labels: &Labels<'_>) {
+        let names = labels.iter().map(|(name, _)| *name);
+        debug_assert!(
+            names.eq(self.labels.iter().copied()),
+            "{} has {labels:?}, not {:?}",
+            self.family,
+            self.labels
+        );
     }
 
     pub fn into_text(self) -> String {
@@ -158,6 +177,7 @@ fn braces(labels: &Labels<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::families::pools;
 
     #[test]
     fn label_values_are_escaped() {
@@ -184,18 +204,23 @@ mod tests {
             durations.record(us);
         }
         let mut page = Exposition::default();
-        page.family("x_seconds", Kind::Histogram, "Durations.");
-        page.histogram(&[("user", "u")], &durations);
+        page.family(pools::POOL_WAIT);
+        page.histogram(&[("database", "d"), ("user", "u")], &durations);
         let text = page.into_text();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "# HELP x_seconds Durations.");
-        assert_eq!(lines[1], "# TYPE x_seconds histogram");
-        assert_eq!(lines[2], r#"x_seconds_bucket{user="u",le="0.00005"} 1"#);
-        assert_eq!(lines[3], r#"x_seconds_bucket{user="u",le="0.0001"} 3"#);
-        assert_eq!(lines[7], r#"x_seconds_bucket{user="u",le="0.0016"} 4"#);
-        assert_eq!(lines[21], r#"x_seconds_bucket{user="u",le="+Inf"} 5"#);
-        assert_eq!(lines[22], r#"x_seconds_sum{user="u"} 90.00113"#);
-        assert_eq!(lines[23], r#"x_seconds_count{user="u"} 5"#);
+        let name = pools::POOL_WAIT.name();
+        assert_eq!(lines[0], format!("# HELP {name} {}", pools::POOL_WAIT.help()));
+        assert_eq!(lines[1], format!("# TYPE {name} histogram"));
+        for (at, expected) in [
+            (2, r#"_bucket{database="d",user="u",le="0.00005"} 1"#),
+            (3, r#"_bucket{database="d",user="u",le="0.0001"} 3"#),
+            (7, r#"_bucket{database="d",user="u",le="0.0016"} 4"#),
+            (21, r#"_bucket{database="d",user="u",le="+Inf"} 5"#),
+            (22, r#"_sum{database="d",user="u"} 90.00113"#),
+            (23, r#"_count{database="d",user="u"} 5"#),
+        ] {
+            assert_eq!(lines[at].strip_prefix(name), Some(expected));
+        }
         assert_eq!(lines.len(), 24);
     }
 }

@@ -1,37 +1,20 @@
 //! The metrics of hosts, for databases that have several.
 
-use super::exposition::{Exposition, Kind};
+use super::exposition::Exposition;
+use super::families::{self, Family};
 use crate::console::hosts::state;
 use crate::control::spots::Standing;
 
-type Family = (&'static str, Kind, &'static str, fn(&Standing) -> Option<u64>);
+type Figure = (&'static Family, fn(&Standing) -> Option<u64>);
 
-const FAMILIES: [Family; 7] = [
-    ("pondage_host_up", Kind::Gauge, "1 while the host answers, as far as is known.", |host| {
-        Some(u64::from(state(host) == "up"))
-    }),
-    ("pondage_host_banned", Kind::Gauge, "1 while the host is tried last.", |host| {
-        Some(u64::from(host.banned_until.is_some()))
-    }),
-    (
-        "pondage_host_connections",
-        Kind::Gauge,
-        "Server connections that this process has at the host, for any database.",
-        |host| Some(u64::from(host.connections)),
-    ),
-    (
-        "pondage_host_lag_bytes",
-        Kind::Gauge,
-        "Log of the primary that a standby has not replayed.",
-        |host| host.lag_bytes,
-    ),
-    ("pondage_host_probes_total", Kind::Counter, "Times that the host was asked.", |host| {
-        Some(host.probes)
-    }),
-    ("pondage_host_probe_failures_total", Kind::Counter, "Times that it gave no answer.", |host| {
-        Some(host.failed_probes)
-    }),
-    ("pondage_host_bans_total", Kind::Counter, "Times that it was banned.", |host| Some(host.bans)),
+const FAMILIES: [Figure; 7] = [
+    (families::hosts::UP, |host| Some(u64::from(state(host) == "up"))),
+    (families::hosts::BANNED, |host| Some(u64::from(host.banned_until.is_some()))),
+    (families::hosts::CONNECTIONS, |host| Some(u64::from(host.connections))),
+    (families::hosts::LAG, |host| host.lag_bytes),
+    (families::hosts::PROBES, |host| Some(host.probes)),
+    (families::hosts::PROBE_FAILURES, |host| Some(host.failed_probes)),
+    (families::hosts::BANS, |host| Some(host.bans)),
 ];
 
 /// Writes the families; none while no database has several hosts.
@@ -39,15 +22,15 @@ pub fn families(page: &mut Exposition, hosts: &[Standing]) {
     if hosts.is_empty() {
         return;
     }
-    for (name, kind, help, figure) in FAMILIES {
-        page.family(name, kind, help);
+    for (family, figure) in FAMILIES {
+        page.family(family);
         for host in hosts {
             if let Some(figure) = figure(host) {
                 with_labels(host, |labels| page.sample(labels, figure));
             }
         }
     }
-    page.family("pondage_host_role", Kind::Gauge, "1, labelled with what the host is.");
+    page.family(families::hosts::ROLE);
     for host in hosts {
         let role = host.role.map_or("unknown", |role| role.word());
         with_labels(host, |labels| {

@@ -1,6 +1,7 @@
 //! The metrics of users that are looked up, for databases where they are.
 
-use super::exposition::{Exposition, Kind};
+use super::exposition::Exposition;
+use super::families;
 use crate::control::tally::Standing;
 
 /// Writes the family; none while nobody is looked up.
@@ -8,8 +9,7 @@ pub fn families(page: &mut Exposition, look_ups: &[Standing]) {
     if look_ups.is_empty() {
         return;
     }
-    let help = "Log-ins whose user was looked up, by what has become of that.";
-    page.family("pondage_lookups_total", Kind::Counter, help);
+    page.family(families::hosts::LOOKUPS);
     for row in look_ups {
         let tally = &row.tally;
         let outcomes = [("asked", tally.asked), ("known", tally.known), ("failed", tally.failed)];

@@ -1,8 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
+use cache::mirror::held::State as MirrorState;
+
+use super::super::exposition::Kind;
 use super::*;
 use crate::console::fixture;
+use crate::procedures::{Fared, Procedures};
 use crate::worker::snapshot::{MemorySnapshot, WorkerSnapshot};
 
 const OPEN: Condition = Condition { listening: true, stopping: false };
@@ -196,6 +200,61 @@ fn the_redis_door_has_its_families_when_it_is_open() {
     assert_eq!(parsed.value("pondage_redis_batch_rows_bucket", &[("le", "+Inf")]), 3.0);
     assert_eq!(parsed.value("pondage_redis_commit_seconds_bucket", &[("le", "0.0001")]), 3.0);
     assert_eq!(parsed.value("pondage_redis_commit_seconds_sum", &[]), 0.00025);
+}
+
+/// Everything is there that has families of its own.
+#[test]
+fn every_family_of_the_table_is_written_and_as_the_table_says() {
+    let procedures = Procedures::default();
+    fixture::procedure(&procedures, "app", 7, "payment")
+        .tell(&Fared { calls: 1, ..Fared::default() });
+    let mut following = fixture::stream("app");
+    following.delay = Some(Duration::from_micros(1_500));
+    let mirror = |state| ("app".to_owned(), fixture::mirror(state));
+    let copying = mirror(MirrorState::Copying { done: 1, total: 8 });
+    let mirrors = vec![mirror(MirrorState::Ready), copying];
+    let caches = Caches { streams: vec![following], mirrors, ..caches() };
+    let mut snapshot = Snapshot::default();
+    snapshot.figures.commands = vec![("get", Default::default())];
+    let some = Some(1);
+    let usage = Usage {
+        cpu_us: some,
+        resident_bytes: some,
+        virtual_bytes: some,
+        threads: some,
+        start_time: some,
+        open_fds: some,
+        max_fds: some,
+    };
+    let rooms = Rooms {
+        caches: &caches,
+        hosts: &[fixture::host("app")],
+        look_ups: &[fixture::look_ups("app")],
+        procedures: &procedures.list(),
+        traces: Some(Counts::default()),
+        redis: Some(&snapshot),
+    };
+    let parsed = parse(&page(&view(), &rooms, OPEN, &usage));
+    let table: BTreeMap<&str, &Family> =
+        families::all().map(|family| (family.name(), family)).collect();
+    let written: Vec<&str> = parsed.kinds.keys().map(String::as_str).collect();
+    assert_eq!(written, table.keys().copied().collect::<Vec<_>>());
+    for (name, family) in table {
+        assert_eq!(parsed.kinds[name], family.kind().word(), "{name}");
+        let ends: &[&str] = match family.kind() {
+            Kind::Histogram => &["_bucket", "_sum", "_count"],
+            _ => &[""],
+        };
+        let is_its =
+            |sample: &&Sample| sample.0.strip_prefix(name).is_some_and(|end| ends.contains(&end));
+        let samples: Vec<&Sample> = parsed.samples.iter().filter(is_its).collect();
+        assert!(!samples.is_empty(), "{name} has no samples");
+        for (_, labels, _) in samples {
+            let names = labels.iter().map(|(label, _)| label.as_str());
+            let names: Vec<&str> = names.filter(|label| *label != "le").collect();
+            assert_eq!(names, family.labels(), "{name}");
+        }
+    }
 }
 
 #[test]

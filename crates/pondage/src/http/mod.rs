@@ -31,6 +31,7 @@ mod cache_metrics;
 mod cache_state;
 mod dashboard;
 mod exposition;
+pub mod families;
 mod gate;
 mod host_metrics;
 mod live;

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::exposition::{Exposition, Kind};
+use super::exposition::Exposition;
+use super::families::{self, Family};
 use crate::procedures::{Fared, Procedure};
 
 /// Procedures that have series: those that were called most.
@@ -19,34 +20,16 @@ struct Sums {
     waited: u64,
 }
 
-type Counter = (&'static str, &'static str, fn(&Sums) -> u64);
+type Counter = (&'static Family, fn(&Sums) -> u64);
 
 const COUNTERS: [Counter; 7] = [
-    ("pondage_procedure_calls_total", "Calls that were answered.", |sums| sums.fared.calls),
-    (
-        "pondage_procedure_joined_total",
-        "Of these, those that were sent in a lane, alone or together with others.",
-        |sums| sums.fared.joined,
-    ),
-    (
-        "pondage_procedure_company_total",
-        "Calls of others that were on their way on the same server with one of those, summed.",
-        |sums| sums.fared.company,
-    ),
-    (
-        "pondage_procedure_retries_total",
-        "Calls sent again after a deadlock or a serialization failure.",
-        |sums| sums.fared.retried,
-    ),
-    ("pondage_procedure_errors_total", "Calls that ended in an error.", |sums| sums.fared.errors),
-    (
-        "pondage_procedure_sampled_total",
-        "Calls that were under way when the lock table was looked at.",
-        |sums| sums.seen,
-    ),
-    ("pondage_procedure_lock_waits_total", "Those of them that waited for a lock.", |sums| {
-        sums.waited
-    }),
+    (families::procedures::CALLS, |sums| sums.fared.calls),
+    (families::procedures::JOINED, |sums| sums.fared.joined),
+    (families::procedures::COMPANY, |sums| sums.fared.company),
+    (families::procedures::RETRIES, |sums| sums.fared.retried),
+    (families::procedures::ERRORS, |sums| sums.fared.errors),
+    (families::procedures::SAMPLED, |sums| sums.seen),
+    (families::procedures::LOCK_WAITS, |sums| sums.waited),
 ];
 
 /// Writes the families; none before the first call.
@@ -69,14 +52,13 @@ pub fn families(page: &mut Exposition, procedures: &[Arc<Procedure>]) {
     if shown.is_empty() {
         return;
     }
-    for (name, help, value) in COUNTERS {
-        page.family(name, Kind::Counter, help);
+    for (family, value) in COUNTERS {
+        page.family(family);
         for ((database, procedure), sums) in &shown {
             page.sample(&[("database", database), ("procedure", procedure)], value(sums));
         }
     }
-    let help = "Time from a call's arrival to the end of its answer.";
-    page.family("pondage_procedure_duration_seconds", Kind::Histogram, help);
+    page.family(families::procedures::DURATION);
     for ((database, procedure), sums) in &shown {
         page.histogram(&[("database", database), ("procedure", procedure)], &sums.fared.time);
     }
