@@ -145,7 +145,7 @@ fn every_code_is_explained_and_every_explained_code_exists() {
         !inside.components().any(|part| part.as_os_str() == "tests")
     });
     let known: BTreeSet<String> = source.iter().flat_map(|path| codes(&read(path))).collect();
-    let manual = ["docs/operating.md", "docs/configuration.md"];
+    let manual = ["docs/errors.md", "docs/configuration.md"];
     let explained: BTreeSet<String> = manual
         .iter()
         .flat_map(|page| {
@@ -155,9 +155,43 @@ fn every_code_is_explained_and_every_explained_code_exists() {
         .collect();
     assert!(known.len() > 40, "only {} codes are found", known.len());
     let missing: Vec<_> = known.difference(&explained).collect();
-    assert!(missing.is_empty(), "docs/operating.md has to explain {missing:?}");
+    assert!(missing.is_empty(), "docs/errors.md has to explain {missing:?}");
     let gone: Vec<_> = explained.difference(&known).collect();
-    assert!(gone.is_empty(), "docs/operating.md explains what no code says: {gone:?}");
+    assert!(gone.is_empty(), "docs/errors.md explains what no code says: {gone:?}");
+}
+
+/// What the program logs: `event = "…"` of tracing, and its first line, which is made by hand.
+fn events(source: &str) -> BTreeSet<String> {
+    let shipped = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    ["event = \"", "(\"event\", \""]
+        .iter()
+        .flat_map(|before| shipped.split(before).skip(1))
+        .filter_map(|rest| rest.split('"').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_event_of_the_log_is_explained_and_every_explained_event_is_logged() {
+    let crates = root().join("crates");
+    let mut source = files(&crates, ".rs");
+    source.retain(|path| {
+        let inside = path.strip_prefix(&crates).expect("a file in crates");
+        let of_tests = |part: std::path::Component| part.as_os_str() == "tests";
+        !inside.components().any(of_tests) && !path.to_string_lossy().ends_with("tests.rs")
+    });
+    let logged: BTreeSet<String> = source.iter().flat_map(|path| events(&read(path))).collect();
+    let manual = read(&root().join("docs/log.md"));
+    let rows = manual.lines().filter_map(|line| line.strip_prefix("| `")?.split('|').next());
+    let explained: BTreeSet<String> = rows
+        .flat_map(|cell| cell.split(['`', ',', ' ']).filter(|word| !word.is_empty()))
+        .map(str::to_owned)
+        .collect();
+    assert!(logged.len() > 80, "only {} events are found", logged.len());
+    let missing: Vec<_> = logged.difference(&explained).collect();
+    assert!(missing.is_empty(), "docs/log.md has to explain {missing:?}");
+    let gone: Vec<_> = explained.difference(&logged).collect();
+    assert!(gone.is_empty(), "docs/log.md explains what nobody logs: {gone:?}");
 }
 
 /// Workers name their kinds of memory themselves; the tables of the console can't know them.

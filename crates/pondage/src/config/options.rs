@@ -873,7 +873,7 @@ pub static TABLE: &[Row] = &[
     fixed(row(TELEMETRY, "log_format", Kind::Choice(LogFormat::WORDS),
         Preset::Text(default::LOG_FORMAT.name()), &[],
         "`auto`: `text` on a terminal, else `logfmt`. `pgbouncer`: lines as PgBouncer writes them, \
-         see [PgBouncer's log](operating.md#pgbouncers-log).")),
+         see [PgBouncer's log](log.md#pgbouncers-log).")),
     row(TELEMETRY, "log_connections", Kind::Flag, Preset::Flag(default::LOG_CONNECTIONS),
         &["log_connections"],
         "Log every client that logs in, and every server that is opened."),

@@ -33,7 +33,7 @@ pub const VERSION: &[Column] = columns! {
 
 pub const EVENTS: &[Column] = columns! {
     Text "last" (Utc): "when it was said last";
-    Text "level": "as in the [log](operating.md#log)";
+    Text "level": "as in the [log](log.md)";
     Text "event": "as in the log";
     Text "database": "of which it was said; NULL: of none";
     Text "sqlstate": "that was told with it; NULL: none";
