@@ -376,7 +376,7 @@ fn write_file(mut config: Config, directory: &Directory, ports: [u16; 3]) -> Pat
 fn activated(file: &Path, socket: OwnedFd, name: &str) -> Command {
     let script = "exec 3<&0 </dev/null; LISTEN_PID=$$ exec \"$0\" serve -c \"$1\"";
     let mut command = Command::new("sh");
-    command.args(["-c", script]).arg(binary()).arg(file);
+    command.env_remove("PONDAGE_BIN").args(["-c", script]).arg(binary()).arg(file);
     command.envs([("LISTEN_FDS", "1"), ("LISTEN_FDNAMES", name)]).stdin(socket);
     command
 }
