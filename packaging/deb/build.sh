@@ -23,8 +23,9 @@ put 644 packaging/pondage.toml usr/share/doc/pondage/examples/pondage.toml
 put 644 packaging/grafana/pondage.json usr/share/doc/pondage/examples/grafana.json
 put 644 packaging/prometheus/alerts.yaml usr/share/doc/pondage/examples/alerts.yaml
 put 644 packaging/deb/copyright usr/share/doc/pondage/copyright
-mkdir -p "$root/package/usr/share/man/man1"
+mkdir -p "$root/package/usr/share/man/man1" "$root/package/usr/share/man/man5"
 "$program" manual | gzip -9n >"$root/package/usr/share/man/man1/pondage.1.gz"
+"$program" manual --configuration | gzip -9n >"$root/package/usr/share/man/man5/pondage.toml.5.gz"
 gzip -9nc CHANGELOG.md >"$root/package/usr/share/doc/pondage/CHANGELOG.md.gz"
 maintainer="The Pondage developers <pondage@example.org>"
 date=$(LC_ALL=C date -uR -d "@${SOURCE_DATE_EPOCH:-$(stat -c %Y CHANGELOG.md)}")

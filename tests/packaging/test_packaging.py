@@ -74,6 +74,8 @@ class DebianPackage(unittest.TestCase):
     def test_manual_and_completions(self):
         page = gzip.decompress((self.out / "files/usr/share/man/man1/pondage.1.gz").read_bytes())
         self.assertIn(b".TH pondage 1", page)
+        page = gzip.decompress((self.out / "files/usr/share/man/man5/pondage.toml.5.gz").read_bytes())
+        self.assertIn(b"\n.TP\n\\fBpool_size\\fR (", page)
         script = self.out / "files/usr/share/bash-completion/completions/pondage"
         offered = run("bash", "-c", f". {script}; COMP_WORDS=(pondage do); COMP_CWORD=1; "
                       "_pondage pondage do pondage; echo ${COMPREPLY[@]}")

@@ -193,7 +193,11 @@ enum Command {
         options: OptionFlags,
     },
     /// Print the manual page, for man(1)
-    Manual,
+    Manual {
+        /// That of the configuration file, pondage.toml(5), instead
+        #[arg(long)]
+        configuration: bool,
+    },
     /// Print what completes command lines in a shell
     Completions { shell: clap_complete::Shell },
     #[command(name = bodies::SUBCOMMAND, hide = true)]
@@ -276,7 +280,12 @@ pub fn decide(args: impl IntoIterator<Item = OsString>, environment: Environment
             return Action::Demo(DemoOptions { environment, flags: options.into(), load });
         }
         (Some(Command::ParseBody), _) => return Action::ParseBody,
-        (Some(Command::Manual), _) => return Action::Done(pages::manual()),
+        (Some(Command::Manual { configuration }), _) => {
+            return Action::Done(match configuration {
+                true => pages::configuration(),
+                false => pages::manual(),
+            })
+        }
         (Some(Command::Completions { shell }), _) => {
             return Action::Done(pages::completions(shell))
         }

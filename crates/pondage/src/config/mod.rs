@@ -48,7 +48,7 @@ pub use pgbouncer::{import, options_of_pgbouncer, Imported};
 pub use postgres_url::has_scheme as is_postgres_url;
 pub use report::{Code, Report};
 pub use settings::{Layer, Scope, Setting, Settings};
-pub use show::{changed_unreloadable, effective, reference, show_config, Change, ConfigRow};
+pub use show::{changed_unreloadable, effective, reference, show_config, told, Change, ConfigRow};
 pub use tls::{TlsNegotiation, TlsVersion, TlsVersions};
 pub use value::{duration_text, size_text, Kind, Value};
 

@@ -152,10 +152,7 @@ pub fn reference() -> String {
     let mut page = String::from(INTRODUCTION);
     for section in Section::ALL {
         page.push_str(&format!("\n### `[{}]`\n\n{}\n\n", section.written(), section.about()));
-        // The keys of pools are listed once, under `[pool]`.
-        let is_pool = |row: &&Row| row.sections.contains(&Section::Pool);
-        let all = section == Section::Pool;
-        let rows: Vec<&Row> = options::rows(section).filter(|row| all || !is_pool(row)).collect();
+        let rows = told(section);
         if rows.is_empty() {
             page.push_str("Takes the keys of `[pool]`.\n");
             continue;
@@ -177,6 +174,13 @@ pub fn reference() -> String {
         page.push_str(&format!("| {} | {} |\n", code.name(), code.meaning()));
     }
     page
+}
+
+/// Options to be told of in a section: those of pools once, under `[pool]`.
+pub fn told(section: Section) -> Vec<&'static Row> {
+    let is_pool = |row: &&Row| row.sections.contains(&Section::Pool);
+    let all = section == Section::Pool;
+    options::rows(section).filter(|row| all || !is_pool(row)).collect()
 }
 
 fn reference_row(page: &mut String, row: &Row) {
