@@ -22,7 +22,7 @@ from .loads import Context, Load
 from .pgbench import Amount
 from .pgwire import PgError
 from .postgres import Cluster, default_settings
-from .processes import BenchError, Supervisor
+from .processes import BenchError, Supervisor, pondage_binary
 from .results import Results
 from .rounds import say
 from .sides import Side, parse_peers, select
@@ -78,14 +78,6 @@ def _setting(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _default_pondage() -> Path:
-    given = os.environ.get("PONDAGE")
-    if given:
-        return Path(given)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
-    return target / "release" / "pondage"
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m pondage_bench",
@@ -110,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--warehouses", type=_numbers, default=(10, 60), help="of `procedure`")
     add("--customers", type=_positive, default=3000, help="of each district of `procedure`")
     add("--pool-size", type=_positive, default=8, help="of gateways in `procedure`")
-    add("--pondage", type=Path, default=_default_pondage(), help="its binary; also $PONDAGE")
+    add("--pondage", type=Path, default=pondage_binary(), help="its binary; also $PONDAGE")
     add("--out", type=Path, help="directory of the reports; default bench/out/WORKLOAD-TIME")
     add("--work-dir", type=Path, default=Path(tempfile.gettempdir()), help="of the database")
     add(

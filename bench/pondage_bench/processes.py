@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from .machine import REPOSITORY
+
 STOP_SECONDS = 20.0
 LOG_TAIL_LINES = 12
 CONFIGURING_PREFIXES = ("PG", "PONDAGE", "DATABASE_URL")
@@ -219,6 +221,21 @@ class Supervisor:
         if done.returncode != 0:
             raise BenchError(f"`{' '.join(command)}` gave status {done.returncode}:\n{text}")
         return text
+
+
+def pondage_binary() -> Path:
+    """The one that PONDAGE names, or the release build."""
+    given = os.environ.get("PONDAGE")
+    target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
+    return Path(given) if given else target / "release" / "pondage"
+
+
+def built_pondage() -> Path:
+    """As [`pondage_binary`]; ends the program where there is none."""
+    found = pondage_binary()
+    if not found.is_file():
+        raise SystemExit(f"{found} is not there: `make build`, or PONDAGE=/path/to/pondage")
+    return found
 
 
 def stage(binary: Path, directory: Path) -> Path:

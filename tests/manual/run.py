@@ -18,7 +18,7 @@ import pages
 import prose
 from pages import ROOT, Block, PageError
 from scenes import CONFIGURATION, FILES, SCENES, Scene, Table
-from stage import BenchError, Failed, PgError, Stage, Supervisor, leave, missing
+from stage import BenchError, Failed, PgError, Stage, Supervisor, built_pondage, leave, missing
 
 CONFIGURATION_FILE = "/etc/pondage/pondage.toml"
 DEMO = "pondage demo --no-load"
@@ -248,14 +248,6 @@ def value(it: object) -> str:
     return quoted(it) if isinstance(it, str) else str(it)
 
 
-def binary() -> pathlib.Path:
-    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    found = pathlib.Path(os.environ.get("PONDAGE", target / "release/pondage"))
-    if not found.is_file():
-        raise SystemExit(f"{found} is not there: `make build`, or PONDAGE=/path/to/pondage")
-    return found
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pages", nargs="*", metavar="PAGE", help="docs/cache.md; all of them")
@@ -267,7 +259,7 @@ def main() -> int:
     if lacks:
         print(f"the manual's commands are not run: {lacks}")
         return 0
-    program = binary()
+    program = built_pondage()
     leave()
     failures: list[str] = []
     ran = 0

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 from pondage_bench.pgwire import PgError  # noqa: E402
 from pondage_bench.postgres import Cluster  # noqa: E402
 from pondage_bench.processes import (  # noqa: E402
-    BenchError, Process, Supervisor, environment, stage, tail, wait_until,
+    BenchError, Process, Supervisor, built_pondage, environment, stage, tail, wait_until,
 )
 
 CLONE_NEWNS, CLONE_NEWNET = 0x0002_0000, 0x4000_0000  # linux/sched.h

@@ -23,7 +23,7 @@ import xml.etree.ElementTree as xml
 
 import report
 import skipped
-from stage import binary
+from stage import built_pondage
 
 HERE = pathlib.Path(__file__).parent.resolve()
 LISTED = HERE / "differing-pgbouncer.txt"
@@ -79,7 +79,7 @@ def tree(source: pathlib.Path, directory: pathlib.Path) -> None:
     shutil.copytree(source / "include", directory / "include")
     shutil.copy(source / "pyproject.toml", directory)
     (directory / "config.mak").write_text(CONFIGURED)
-    shutil.copy(binary(), directory / "pgbouncer")
+    shutil.copy(built_pondage(), directory / "pgbouncer")
 
 
 def service_user() -> list[str]:

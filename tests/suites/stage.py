@@ -1,7 +1,6 @@
 """A private PostgreSQL, and Pondage in front of it, for one run of a suite."""
 
 import contextlib
-import os
 import pathlib
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,9 @@ import hosts  # noqa: E402
 from drivers.base import Place, Suite  # noqa: E402
 from pondage_bench.pgwire import Client, Endpoint, PgError  # noqa: E402
 from pondage_bench.postgres import Cluster, Upstream  # noqa: E402
-from pondage_bench.processes import Supervisor, free_port, stage, wait_until  # noqa: E402
+from pondage_bench.processes import (  # noqa: E402
+    Supervisor, built_pondage, free_port, stage, wait_until,
+)
 
 DIRECT, SESSION, ONCE, TRANSACTION = SIDES = "direct", "session", "session-once", "transaction"
 # What each side sets in Pondage's pool. Once: a server that somebody has had is closed.
@@ -43,14 +44,6 @@ pool_size = 60
 host = "{host}"
 port = {server_port}
 """
-
-
-def binary() -> pathlib.Path:
-    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    found = pathlib.Path(os.environ.get("PONDAGE", target / "release/pondage"))
-    if not found.is_file():
-        raise SystemExit(f"{found} is not there: `make build`, or PONDAGE=/path/to/pondage")
-    return found
 
 
 @contextlib.contextmanager
@@ -108,7 +101,7 @@ def start_pondage(
         door=door, port=port, pool=pool, host=host, server_port=upstream.port,
         hba=supervisor.directory / "hba.conf",
     ), *users]))
-    command = [stage(binary(), directory), "serve", "-c", configuration]
+    command = [stage(built_pondage(), directory), "serve", "-c", configuration]
     process = supervisor.start(
         "pondage", far.over_there(command) if far else command, log=kept / "pondage.log",
         as_service=far is None,
