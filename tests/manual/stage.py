@@ -56,17 +56,22 @@ def missing() -> str | None:
     if absent:
         return f"{', '.join(absent)} not installed"
     tried = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-c", "ip link set lo up && mount -t tmpfs none /run"],
-        capture_output=True, text=True, check=False,
+        ["unshare", "--net", "--mount", sys.executable, "-c", "import stage; stage.furnish()"],
+        capture_output=True, text=True, cwd=pathlib.Path(__file__).parent, check=False,
     )
-    return f"no namespaces: {tried.stderr.strip()}" if tried.returncode else None
+    said = tried.stderr.strip().splitlines() or ["refused"]
+    return f"no namespaces, or no overlays in them: {said[-1]}" if tried.returncode else None
 
 
 def leave() -> None:
     """From now on nothing that this process or its children do is seen by anybody else."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS | CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
+    furnish()
 
+
+def furnish() -> None:
+    """Has a network, /run and /etc of its own, where this process has its own namespaces."""
     def run(*words: str) -> None:
         subprocess.run(words, check=True)
 
