@@ -10,7 +10,7 @@ use super::procedures::suggestion;
 use super::queries::merge;
 use super::show::Facts;
 use super::table::Value;
-use crate::config::{CacheMode, Config, PoolOptions};
+use crate::config::{CacheMode, Config, PoolOptions, Scope};
 use crate::worker::snapshot::{PoolSnapshot, QuerySnapshot};
 
 /// Before so much time has passed nothing is said.
@@ -298,20 +298,11 @@ fn lines(
     };
     let there = config.databases.get(name).and_then(|section| section.users.get(&pool.user));
     let everywhere = config.users.get(&pool.user).map(|user| &user.options);
-    let mut section = format!("databases.{}", key(name));
-    if there.into_iter().chain(everywhere).any(says) {
-        section += &format!(".users.{}", key(&pool.user));
-    }
-    format!("[{section}]\n{line}")
-}
-
-/// A name as TOML takes it.
-fn key(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    match !name.is_empty() && name.chars().all(plain) {
-        true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")),
-    }
+    let section = match there.into_iter().chain(everywhere).any(says) {
+        true => Scope::database_user(name, &pool.user),
+        false => Scope::database(name),
+    };
+    format!("[{}]\n{line}", section.path())
 }
 
 /// A name as SQL takes it.
